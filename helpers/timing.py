@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Callable
 
 from helpers import clock
+from helpers._cuda_sampler import CudaSampler
+from helpers._host_sampler import HostSampler
 from helpers._measure_errors import MeasureError, check_callable
 from helpers._measurement import Measurement, Ratio, quantile, ratio, seconds, spread
-from helpers._samplers import CudaSampler, HostSampler
 
 __all__ = [
     "MeasureError",
