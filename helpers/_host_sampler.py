@@ -74,7 +74,7 @@ class HostSampler:
         The first call counts as the window before the first, so a function that has nothing to
         warm up and takes longer than a window is called once here, any other at least twice.
         """
-        window, calls, before = self.warmup / 10, 1, self.first_call
+        window, calls, before = self.warmup / 20, 1, self.first_call
         deadline = clock.now() + self.warmup
         queueing = []
         while len(queueing) < 100:

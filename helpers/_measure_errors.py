@@ -92,7 +92,7 @@ def name_of(fn: object) -> str:
     if isinstance(fn, functools.partial):
         return f"partial({name_of(fn.func)})"
     name = getattr(fn, "__name__", type(fn).__name__)
-    return "your lambda" if name == "<lambda>" else str(name)
+    return "Your lambda" if name == "<lambda>" else str(name)
 
 
 def _a(value: object) -> str:

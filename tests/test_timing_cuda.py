@@ -165,6 +165,15 @@ def test_out_of_memory_gives_the_cache_back(gpu):
     assert gpu.emptied == 1
 
 
+def test_out_of_memory_in_the_flush_buffer_is_not_blamed_on_a_call(gpu, monkeypatch):
+    def zeros(*args, **kwargs):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 32.00 MiB.")
+
+    monkeypatch.setattr(torch, "zeros", zeros)
+    with pytest.raises(MeasureError, match="in the L2 flush buffer that measure adds"):
+        measure(kernels(gpu, 1, 1e-3))
+
+
 def test_the_cpu_can_be_chosen_beside_a_gpu(gpu):
     def fn():
         gpu.host += 0.01

@@ -1,4 +1,4 @@
-"""Tests for a real CUDA card: run with `pytest -m gpu tests/gpu`; skipped, saying why, elsewhere."""
+"""For a real CUDA card: run with `pytest -m gpu tests/gpu`; skipped, saying why, elsewhere."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ def why_not() -> str | None:
     count = getattr(torch._C, "_cuda_getDeviceCount", None)
     if count is None:
         return "this PyTorch is built without CUDA"
-    if not count():
+    if count() < 1:
         return "there is no CUDA card here"
     from helpers import devices
 
