@@ -1,0 +1,57 @@
+"""One notebook, one process: execute it with papermill and write down how it ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+
+def run(order: dict[str, Any]) -> dict[str, str]:
+    """Execute order["notebook"] into order["target"]; the outcome and one sentence about it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import papermill
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    try:
+        papermill.execute_notebook(
+            order["notebook"], order["target"], kernel_name="python3", cwd=order["cwd"],
+            execution_timeout=order["cell_seconds"], start_timeout=order["start_seconds"],
+            progress_bar=False, log_output=False)
+    except (PapermillExecutionError, CellExecutionError) as error:
+        return {"outcome": "cell_error",
+                "sentence": f"stopped at a cell that raised {error.ename}; later cells did not run"}
+    except CellTimeoutError:
+        return {"outcome": "cell_timeout", "sentence":
+                f"a cell ran longer than its {order['cell_seconds']} s; {_last(order)}"}
+    except DeadKernelError:
+        return {"outcome": "dead_kernel",
+                "sentence": f"the kernel died while it ran (out of memory?); {_last(order)}"}
+    except RuntimeError as error:
+        if "kernel" not in str(error).lower():
+            raise
+        return {"outcome": "kernel_not_ready",
+                "sentence": f"the kernel died before it was ready: {error}"}
+    return {"outcome": "done", "sentence": ""}
+
+
+def _last(order: dict[str, Any]) -> str:
+    """Which cell was running, from the copy that papermill keeps as it goes."""
+    target = Path(order["target"])
+    if not target.exists():
+        return "no cell had finished"
+    cells = json.loads(target.read_text("utf-8"))["cells"]
+    for number, cell in enumerate(cells, 1):
+        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
+            name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+            return f"it was cell {name or f'number {number}'}"
+    return "no cell was running"
+
+
+if __name__ == "__main__":
+    wanted = json.loads(sys.argv[1])
+    Path(wanted["result"]).write_text(json.dumps(run(wanted)), "utf-8")
