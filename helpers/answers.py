@@ -1,0 +1,65 @@
+"""A learner's function as plain data: called on the judge's inputs, its results kept."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from typing import Any
+
+from helpers import counting
+from helpers.checks.engine import Exercise
+from helpers.evidence import PLACEHOLDER, plain
+from helpers.session import Machine
+
+_EMPTY = {
+    "RESUME",
+    "NOP",
+    "POP_TOP",
+    "LOAD_CONST",
+    "RETURN_CONST",
+    "RETURN_VALUE",
+    "COPY_FREE_VARS",
+    "CACHE",
+    "LOAD_SMALL_INT",
+}
+
+
+def untouched(answer: Any) -> bool:
+    """True for `...` and for a function whose body is a docstring, `pass` or `...`."""
+    code = getattr(answer, "__code__", None)
+    if code is None:
+        return answer is ...
+    steps = list(dis.get_instructions(code))
+    constants = {step.argval for step in steps if step.opname in ("LOAD_CONST", "RETURN_CONST")}
+    return all(step.opname in _EMPTY for step in steps) and constants <= {None, ...}
+
+
+def of_function(fn: Callable, exercise: Exercise, machine: Machine, seed: int) -> Any:
+    """What `fn` returns on the inputs that this learner's seed makes, as plain data.
+
+    One {"value": ...} or {"error": "Type: sentence"} per call. For an exercise on the device the
+    lists become tensors there, and the number of kernels is counted as well.
+    """
+    if untouched(fn):
+        return dict(PLACEHOLDER)
+    calls = exercise.inputs(seed)
+    if not exercise.on_device:
+        return [_returned(fn, call) for call in calls]
+    import torch
+
+    tensors = [
+        [torch.tensor(part, dtype=machine.dtype, device=machine.device) for part in call]
+        for call in calls
+    ]
+    counted = None
+    results = [_returned(fn, call) for call in tensors]
+    if all("value" in result for result in results):
+        counted = counting.kernels(fn, *tensors[0]).n
+    return {"calls": results, "kernels": counted}
+
+
+def _returned(fn: Callable, arguments: list[Any]) -> dict[str, Any]:
+    try:
+        return {"value": plain(fn(*arguments))}
+    except Exception as error:  # whatever a learner's function raises becomes feedback
+        return {"error": f"{type(error).__name__}: {error}"[:300]}

@@ -1,0 +1,501 @@
+"""Graders of notebook 04, the cos-chain fusion lab."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from helpers.checks.engine import (
+    Context,
+    Outcome,
+    Wrong,
+    choice,
+    exercise,
+    expect_number,
+    number,
+    right,
+    table,
+)
+
+CHAIN = 3  # cosines in the lab's chain
+LETTERS = ("a", "b", "c", "d")
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.3g} ms"
+
+
+def _gb_per_s(value: float) -> str:
+    return f"{value:,.4g} GB/s"
+
+
+# ---------------------------------------------------------------- retrieval
+
+
+@exercise("04-1")
+def pointwise_intensity(answer: Any, context: Context) -> Outcome:
+    """One FLOP per fp16 element that is read (2 bytes) and written (2 bytes)."""
+    expect_number(
+        answer,
+        0.25,
+        unit="FLOP/byte",
+        show=lambda v: f"{v:g} FLOP/byte",
+        others={"read_only": 0.5, "inverted": 4.0, "fp32": 0.125, "per_element": 1.0},
+    )
+    return right("04-1")
+
+
+@exercise("04-2")
+def unit_of_the_cosine(answer: Any, context: Context) -> Outcome:
+    picked = choice(answer, LETTERS)
+    if picked != "b":
+        raise Wrong(f"picked_{picked}", have=picked)
+    return right("04-2")
+
+
+# ---------------------------------------------------------------- bytes moved
+
+
+def bytes_moved(elements: int, bytes_per_element: int, operations: int, fused: bool) -> int:
+    """Bytes of a pointwise chain: one read and one write per trip, one trip in all when fused."""
+    return 2 * elements * bytes_per_element * (1 if fused else operations)
+
+
+BYTES_MISTAKES: dict[str, Callable[..., float]] = {
+    "half": lambda n, b, k, f: bytes_moved(n, b, k, f) / 2,
+    "ignores_fused": lambda n, b, k, f: bytes_moved(n, b, k, False),
+    "always_fused": lambda n, b, k, f: bytes_moved(n, b, k, True),
+    "swapped": lambda n, b, k, f: bytes_moved(n, b, k, not f),
+    "reads_once": lambda n, b, k, f: n * b * (2 if f else k + 1),
+    "elements": lambda n, b, k, f: bytes_moved(n, 1, k, f),
+    "gigabytes": lambda n, b, k, f: bytes_moved(n, b, k, f) / 1e9,
+    "gib": lambda n, b, k, f: bytes_moved(n, b, k, f) / 2**30,
+    "bits": lambda n, b, k, f: bytes_moved(n, b, k, f) * 8,
+}
+
+
+def bytes_inputs(seed: int) -> list[list[Any]]:
+    rng = random.Random(f"04-3:{seed}")
+    calls = [
+        [2 ** rng.randint(10, 28), rng.choice([1, 2, 4, 8]), rng.randint(2, 9), fused]
+        for fused in (False, True, False, True)
+    ]
+    return [*calls, [2 ** rng.randint(10, 28), 2, 1, False]]
+
+
+@exercise("04-3", inputs=bytes_inputs)
+def bytes_moved_function(answer: Any, context: Context) -> Outcome:
+    calls = bytes_inputs(context.seed)
+    got = returned(answer, calls)
+    wanted = [bytes_moved(*call) for call in calls]
+    hits = [math.isclose(g, w, rel_tol=1e-6) for g, w in zip(got, wanted, strict=True)]
+    if all(hits):
+        return right("04-3")
+    at = hits.index(False)
+    values = {
+        "have": f"{got[at]:,.6g}",
+        "call": called("bytes_moved", calls[at]),
+        "right": f"{wanted[at]:,}",
+    }
+    for key, mistake in BYTES_MISTAKES.items():
+        if all(math.isclose(g, mistake(*c), rel_tol=1e-6) for g, c in zip(got, calls, strict=True)):
+            raise Wrong(key, **values)
+    raise Wrong("off", **values)
+
+
+# ---------------------------------------------------------------- cos x1
+
+
+@exercise("04-4")
+def achieved_bandwidth(answer: Any, context: Context) -> Outcome:
+    """GB/s (1e9 bytes) of one cosine: the bytes it must move over the measured median."""
+    record = context.measurement("04-4", "cos x1")
+    if record is None:
+        raise Wrong("not_measured", have="no measurement")
+    seconds, moved = _seconds(record), record.value["work"]["bytes_ideal"]
+    peak = context.device.bandwidth if context.device else None
+    achieved = moved / seconds / 1e9
+    values = {"ms": _ms(seconds * 1e3), "gb": f"{moved / 1e9:.3f} GB"}
+    if peak and achieved > 1.1 * peak / 1e9 and not context.cpu:
+        raise Wrong("impossible", have=_gb_per_s(achieved), peak=_gb_per_s(peak / 1e9))
+    expect_number(
+        answer, achieved, unit="GB/s", show=_gb_per_s, others={"read_only": achieved / 2}, **values
+    )
+    share = f", {achieved * 1e9 / peak:.0%} of the datasheet" if peak else ""
+    return right("04-4", have=_gb_per_s(achieved), share=share)
+
+
+# ---------------------------------------------------------------- your own fused chain
+
+
+def chain_inputs(seed: int) -> list[list[Any]]:
+    rng = random.Random(f"04-5:{seed}")
+    return [[[round(rng.uniform(-3, 3), 3) for _ in range(64)]] for _ in range(2)]
+
+
+def cos_chain(value: float, times: int = CHAIN) -> float:
+    for _ in range(times):
+        value = math.cos(value)
+    return value
+
+
+@exercise("04-5", inputs=chain_inputs, on_device=True)
+def fused_chain(answer: Any, context: Context) -> Outcome:
+    """Half of the points for right values (atol 5e-3, fp16), half for one kernel."""
+    calls = chain_inputs(context.seed)
+    if not isinstance(answer, Mapping) or "calls" not in answer:
+        raise Wrong("not_a_function", have=repr(answer)[:40])
+    got = returned(answer["calls"], calls, scalar=False)
+    for row, (values,) in zip(got, calls, strict=True):
+        if len(row) != len(values):
+            raise Wrong("shape", have=f"{len(row)} values")
+        for times in (1, 2, 4, 6):
+            if _close(row, [cos_chain(v, times) for v in values]):
+                raise Wrong("wrong_count", have=f"{times} cosines" if times > 1 else "1 cosine")
+        if not _close(row, [cos_chain(v) for v in values]):
+            worst = max(abs(g - cos_chain(v)) for g, v in zip(row, values, strict=True))
+            raise Wrong("wrong_values", have=f"values that are off by up to {worst:.3g}")
+    kernels = answer.get("kernels")
+    if context.cpu or kernels is None:
+        return right("04-5", kernels="a number of kernels that this machine cannot count")
+    if kernels != 1:
+        raise Wrong("not_fused", fraction=0.5, have=f"right values, {kernels} kernels")
+    return right("04-5", kernels="one kernel")
+
+
+# ---------------------------------------------------------------- the result table
+
+ROWS = {"cos x1": (1, False), "cos x3": (CHAIN, False), "fused": (CHAIN, True)}
+COLUMNS = ("kernels", "gb", "ms", "gb_per_s")
+
+
+@exercise("04-6")
+def result_table(answer: Any, context: Context) -> Outcome:
+    """A quarter of the points per column; the first wrong one is explained."""
+    rows = table(answer, list(ROWS))
+    problems: list[Wrong] = []
+    for column in COLUMNS:
+        try:
+            for name in ROWS:
+                cells = table(rows[name], COLUMNS)
+                _check_cell(name, column, cells, context)
+        except Wrong as wrong:
+            problems.append(wrong)
+    if problems:
+        first = problems[0]
+        first.fraction = 1 - len(problems) / len(COLUMNS)
+        raise first
+    ratio = _table_seconds("cos x3", context) / _table_seconds("fused", context)
+    return right("04-6", ratio=f"{ratio:.2f}")
+
+
+def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Context) -> None:
+    operations, fused = ROWS[name]
+    record = context.measurement("04-6", name)
+    if record is None:
+        raise Wrong("not_measured", have=f"no measurement of {name!r}")
+    values = {"row": repr(name)}
+    if column == "kernels":
+        counted = number(cells[column])
+        if counted != (1 if fused else operations) and not (fused and context.cpu):
+            raise Wrong(
+                "kernels_fused" if fused else "kernels_eager",
+                have=f"{counted:g} kernels in the row {name!r}",
+                **values,
+            )
+        return
+    moved = bytes_moved(
+        record.value["work"]["elements"], record.value["work"]["itemsize"], operations, fused
+    )
+    seconds = _seconds(record)
+    if column == "gb":
+        expect_number(
+            cells[column],
+            moved / 1e9,
+            unit="GB",
+            show=lambda v: f"{v:,.4g} GB",
+            others={
+                "read_only": moved / 2e9,
+                "trips": moved / 1e9 * (operations if fused else 1 / operations),
+            },
+            **values,
+        )
+    elif column == "ms":
+        expect_number(
+            cells[column], seconds * 1e3, unit="ms", show=_ms, others={"seconds": seconds}, **values
+        )
+    else:
+        got, mine = number(cells["gb"]), number(cells["ms"])
+        expect_number(
+            cells[column],
+            got / mine * 1e3,
+            unit="GB/s",
+            show=_gb_per_s,
+            others={"gb_per_ms": got / mine},
+            **values,
+        )
+
+
+def _table_seconds(name: str, context: Context) -> float:
+    return _seconds(context.measurement("04-6", name))
+
+
+# ---------------------------------------------------------------- same result?
+
+
+@exercise("04-7")
+def tolerance(answer: Any, context: Context) -> Outcome:
+    """atol must let the difference seen pass and still catch a missing cosine."""
+    cells = table(answer, ("difference", "tolerance"))
+    difference = number(cells["difference"], positive=False)
+    chosen = number(cells["tolerance"])
+    loosest = 0.05  # one cosine more or less changes values by more than this
+    if difference < 0 or difference > loosest:
+        raise Wrong("difference_off", have=f"{difference:.3g}")
+    if chosen < difference:
+        raise Wrong("too_tight", have=f"{chosen:g}", difference=f"{difference:.2g}")
+    if chosen > loosest:
+        raise Wrong("too_loose", have=f"{chosen:g}", loosest=f"{loosest:g}")
+    return right("04-7", difference=f"{difference:.2g}")
+
+
+@exercise("04-8")
+def the_clue(answer: Any, context: Context) -> Outcome:
+    picked = choice(answer, LETTERS)
+    if picked != "c":
+        raise Wrong(f"picked_{picked}", have=picked)
+    return right("04-8")
+
+
+# ---------------------------------------------------------------- second sitting
+
+
+def knee(
+    bandwidth: float, vector_rate: float, bytes_per_element: int, instructions: float
+) -> float:
+    """Repeats at which the arithmetic takes as long as one trip in and out.
+
+    Balance n·2b/bandwidth = n·r·i/vector_rate, solved for r.
+    """
+    return 2 * bytes_per_element * vector_rate / (bandwidth * instructions)
+
+
+KNEE_MISTAKES: dict[str, Callable[..., float]] = {
+    "read_only": lambda w, v, b, i: knee(w, v, b, i) / 2,
+    "inverted": lambda w, v, b, i: 1 / knee(w, v, b, i),
+    "ignores_cost": lambda w, v, b, i: knee(w, v, b, 1),
+    "multiplies_cost": lambda w, v, b, i: knee(w, v, b, 1 / i),
+    "bits": lambda w, v, b, i: knee(w, v, 8 * b, i),
+    "fma": lambda w, v, b, i: knee(w, 2 * v, b, i),
+    "ignores_bytes": lambda w, v, b, i: knee(w, v, 1, i),
+}
+
+
+def knee_inputs(seed: int) -> list[list[Any]]:
+    rng = random.Random(f"04-9:{seed}")
+    return [
+        [rng.randrange(200, 4000) * 1e9, rng.randrange(2, 30) * 1e12, rng.choice([2, 4]), cost]
+        for cost in (1, rng.randint(2, 40), rng.randint(2, 40))
+    ]
+
+
+@exercise("04-9", inputs=knee_inputs)
+def knee_function(answer: Any, context: Context) -> Outcome:
+    calls = knee_inputs(context.seed)
+    got = returned(answer, calls)
+    wanted = [knee(*call) for call in calls]
+    hits = [
+        math.isclose(g, w, rel_tol=0.01) or g == round(w) for g, w in zip(got, wanted, strict=True)
+    ]
+    if all(hits):
+        return right("04-9")
+    at = hits.index(False)
+    values = {
+        "have": f"{got[at]:,.4g}",
+        "call": called("knee", calls[at]),
+        "right": f"{wanted[at]:,.4g}",
+    }
+    for key, mistake in KNEE_MISTAKES.items():
+        if all(math.isclose(g, mistake(*c), rel_tol=0.01) for g, c in zip(got, calls, strict=True)):
+            raise Wrong(key, **values)
+    raise Wrong("off", **values)
+
+
+WHAT_IFS = ("half the bytes", "twice the arithmetic", "one launch")
+EFFECTS = ("about half", "about the same", "about double")
+
+
+def effect(factor: float) -> str:
+    """The word for a time that changed by `factor`; the bands are wide on purpose."""
+    return EFFECTS[0] if factor < 0.75 else EFFECTS[1] if factor < 1.4 else EFFECTS[2]
+
+
+def supported(factors: Mapping[str, float]) -> set[str]:
+    """The buckets that three measured what-ifs leave standing."""
+    left = set()
+    if effect(factors["half the bytes"]) == EFFECTS[0]:
+        left.add("memory")
+    if effect(factors["twice the arithmetic"]) == EFFECTS[2]:
+        left.add("compute")
+    if factors.get("one launch", 1.0) < 0.75:
+        left.add("overhead")
+    return left
+
+
+@exercise("04-10")
+def falsify(answer: Any, context: Context) -> Outcome:
+    """Two fifths for a bucket that the what-ifs support, the rest for the predictions that held."""
+    picked = choice(answer, ("memory", "compute", "overhead"))
+    base = context.measurement("04-10", "as it is")
+    factors = {
+        name: _seconds(record) / _seconds(base)
+        for name in WHAT_IFS
+        if base and (record := context.measurement("04-10", name))
+    }
+    if not {"half the bytes", "twice the arithmetic"} <= set(factors):
+        raise Wrong("not_measured", have="no what-ifs yet")
+    seen = ", ".join(f"{name}: x{factor:.2f}" for name, factor in factors.items())
+    predicted = {
+        name: record.value for name in factors if (record := context.prediction("04-10", name))
+    }
+    if len(predicted) < len(factors):
+        raise Wrong("not_predicted", have=f"{len(predicted)} of {len(factors)} predictions")
+    held = [name for name in factors if predicted[name] == effect(factors[name])]
+    score = 0.6 * len(held) / len(factors)
+    left = supported(factors)
+    if not left:
+        return Outcome("cannot_tell", have=seen, key="cannot_tell", next_step="")
+    if picked not in left:
+        raise Wrong(
+            "contradicted",
+            fraction=score,
+            have=f"{picked!r}; measured {seen}",
+            left=" or ".join(sorted(left)),
+        )
+    if len(held) < len(factors):
+        missed = next(name for name in factors if name not in held)
+        raise Wrong(
+            "prediction_failed",
+            fraction=0.4 + score,
+            have=seen,
+            name=missed,
+            predicted=predicted[missed],
+            effect=effect(factors[missed]),
+        )
+    return right("04-10", seen=seen)
+
+
+@exercise("04-11")
+def honest_size(answer: Any, context: Context) -> Outcome:
+    """Elements of fp16 whose read and write together exceed L2 by 4 or more: 4·L2 / 4 bytes."""
+    if context.cpu or context.device is None:
+        raise Wrong(
+            "no_l2", state="cannot_tell", have="a machine whose L2 the course does not know"
+        )
+    chosen = number(answer, unit="elements")
+    l2 = context.device.l2
+    smallest, largest = l2, 64 * l2  # 4 bytes per element moved: 4·L2 and 256·L2 bytes
+    values = {
+        "have": f"{chosen:,.0f} elements",
+        "l2": f"{l2 / 2**20:g} MiB",
+        "right": f"{smallest:,.0f}",
+    }
+    if chosen < l2 / 4:
+        raise Wrong("inside", **values)
+    if chosen < smallest * 0.95:
+        raise Wrong("half_inside", **values)
+    if chosen > largest:
+        raise Wrong("too_large", **values)
+    return right("04-11", l2=values["l2"])
+
+
+@exercise("04-12")
+def gate_trips(answer: Any, context: Context) -> Outcome:
+    """SiLU reads g and writes s; the product reads s and u and writes y: 5. Fused: 3."""
+    cells = table(answer, ("before", "after"))
+    before, after = number(cells["before"]), number(cells["after"])
+    values = {"have": f"{before:g} before, {after:g} after"}
+    if (before, after) == (5, 3):
+        return right("04-12")
+    known = {
+        (2, 1): "kernels",
+        (4, 3): "one_operand",
+        (4, 2): "one_operand",
+        (5, 2): "two_inputs",
+        (3, 2): "no_intermediate",
+        (3, 3): "no_intermediate",
+        (6, 3): "gate_is_free",
+        (3, 5): "swapped",
+        (2.5, 1.5): "half",
+        (5, 1): "one_trip",
+    }
+    raise Wrong(known.get((before, after), "off"), **values)
+
+
+@exercise("04-13")
+def where_it_does_not_pay(answer: Any, context: Context) -> Outcome:
+    picked = choice(answer, LETTERS)
+    if picked != "d":
+        raise Wrong(f"picked_{picked}", have=picked)
+    return right("04-13")
+
+
+RECAP = {"cures": "memory", "also helps": "overhead", "does nothing for": "compute"}
+
+
+@exercise("04-14")
+def recap(answer: Any, context: Context) -> Outcome:
+    cells = {
+        k: choice(v, ("memory", "compute", "overhead"))
+        for k, v in table(answer, list(RECAP)).items()
+    }
+    wrong = [k for k, v in RECAP.items() if cells[k] != v]
+    if wrong:
+        key = {"cures": "cures", "also helps": "also_helps"}.get(wrong[0], "nothing_for")
+        raise Wrong(
+            key, fraction=1 - len(wrong) / len(RECAP), have=f"{wrong[0]}: {cells[wrong[0]]}"
+        )
+    return right("04-14")
+
+
+# ---------------------------------------------------------------- small things
+
+
+def returned(answer: Any, calls: list[list[Any]], *, scalar: bool = True) -> list[Any]:
+    """What the learner's function returned on each call, or Wrong for the first that failed.
+
+    `answer` is a list with one {"value": ...} or {"error": "Type: sentence"} per call.
+    """
+    if not isinstance(answer, list) or len(answer) != len(calls):
+        raise Wrong("not_a_function", have=repr(answer)[:40])
+    out = []
+    for item in answer:
+        if not isinstance(item, Mapping) or not {"value", "error"} & set(item):
+            raise Wrong("not_a_function", have=repr(item)[:40])
+        if "error" in item:
+            raise Wrong("raised", state="error", have=str(item["error"])[:200])
+        if item["value"] is None:
+            raise Wrong("returned_none", have="None")
+        if scalar:
+            out.append(number(item["value"], positive=False))
+        elif isinstance(item["value"], list):
+            out.append([number(v, positive=False) for v in item["value"]])
+        else:
+            raise Wrong("shape", have=repr(item["value"])[:40])
+    return out
+
+
+def called(name: str, arguments: list[Any]) -> str:
+    return f"{name}({', '.join(f'{a:g}' if isinstance(a, float) else repr(a) for a in arguments)})"
+
+
+def _close(got: list[float], wanted: list[float], atol: float = 5e-3) -> bool:
+    return all(abs(g - w) <= atol for g, w in zip(got, wanted, strict=True))
+
+
+def _seconds(record: Any) -> float:
+    samples = sorted(record.value["samples"])
+    middle = len(samples) // 2
+    return samples[middle] if len(samples) % 2 else sum(samples[middle - 1 : middle + 1]) / 2

@@ -1,0 +1,249 @@
+"""One notebook's session: where it runs, on what machine, and where its evidence is kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from helpers import __version__, devices, evidence
+from helpers.checks import Context
+from helpers.devices import Device
+from helpers.evidence import Evidence, EvidenceError, Record
+
+GPU_ELEMENTS = 2**27  # 268 MB in fp16: far above every L2, far below every memory
+CPU_ELEMENTS = 2**24  # 67 MB in fp32: a CPU moves tens of GB/s, not hundreds
+
+
+class LabError(RuntimeError):
+    """A cell that cannot go on. Notebooks show the sentence and nothing else."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the notebook computes on.
+
+    `device` and `dtype` go straight into torch calls; `itemsize` is that dtype's size in bytes.
+    `facts` is the course's knowledge of the card, None for a CPU and for an unknown card.
+    `elements` is the size of the labs' large tensor.
+    """
+
+    device: str
+    dtype: Any
+    itemsize: int
+    name: str
+    facts: Device | None
+    origin: str
+    elements: int
+
+    @property
+    def cpu(self) -> bool:
+        return self.device == "cpu"
+
+
+@dataclass
+class Session:
+    """State of one notebook in one kernel."""
+
+    notebook: str
+    machine: Machine
+    evidence: Evidence
+    path: Path | None
+    replaying: bool
+    hints_shown: dict[str, int] = field(default_factory=dict)
+    work: dict[tuple[str, str], Any] = field(default_factory=dict)
+    roof: Any = None
+
+    @property
+    def number(self) -> str:
+        return self.notebook[:2]
+
+    def context(self) -> Context:
+        return Context(self.evidence, self.machine.facts, self.machine.cpu, self.evidence.seed)
+
+    def record(self, exercise: str, kind: str, value: Any, **details: Any) -> Record:
+        """Append to the evidence and save it."""
+        sealed = self.evidence.add(
+            Record(
+                exercise,
+                kind,
+                value,
+                device=device_data(self.machine),
+                versions=versions(),
+                seed=self.evidence.seed,
+                **details,
+            )
+        )
+        self.save()
+        return sealed
+
+    def save(self) -> None:
+        """Write the evidence file. A folder that refuses is told once; nothing else stops."""
+        if self.replaying or self.path is None:
+            return
+        try:
+            evidence.write(self.evidence, self.path)
+        except EvidenceError as error:
+            print(
+                f"{error}. Your work stays in this kernel and in the saved outputs; "
+                "save the notebook itself."
+            )
+            self.path = None
+
+
+def where(environ: Mapping[str, str] = os.environ) -> str:
+    """ "nbgrader", "colab", "static" (papermill) or "notebook"."""
+    if environ.get("NBGRADER_EXECUTION"):
+        return "nbgrader"
+    if environ.get("COLAB_RELEASE_TAG"):
+        return "colab"
+    return "static" if environ.get("BRRR_STATIC") else "notebook"
+
+
+def begin(notebook: str, device: str | None = None, simulate: str | None = None) -> Session:
+    """Open the session of `notebook` (its file stem, "04_cos_chain_fusion").
+
+    `device`: None takes the GPU, real if there is one, else simulated; "cpu" the CPU itself.
+    `simulate`: which card to simulate, default the environment's BRRR_GPU, else the T4.
+    """
+    if device not in (None, "cpu", "cuda"):
+        raise LabError(f'device must be None, "cuda" or "cpu", not {device!r}.')
+    replaying = where() == "nbgrader"
+    if replaying:
+        kept, path = _handed_in(notebook), None
+        recorded = next((r.device for r in reversed(kept.records) if r.device.get("name")), {})
+        if recorded.get("type") == "cpu":
+            device = "cpu"
+        known = devices.lookup(recorded.get("name", ""))
+        simulate = known.key if known else "T4"
+    else:
+        path = folder() / f"{notebook}.evidence.json"
+        kept = _kept(path, notebook)
+    machine = _machine(device, simulate or os.environ.get("BRRR_GPU") or "T4", force=replaying)
+    return Session(notebook, machine, kept, path, replaying)
+
+
+def folder() -> Path:
+    """Where the evidence goes: BRRR_EVIDENCE_DIR, else beside the notebook.
+
+    Never beside the solutions: nbgrader would release a file there, or lay it over a learner's.
+    """
+    if told := os.environ.get("BRRR_EVIDENCE_DIR"):
+        return Path(told)
+    here = Path.cwd()
+    for parent in (here, *here.parents):
+        if parent.name == "labs_solutions":
+            own = parent.parent / "work" / "instructor"
+            own.mkdir(parents=True, exist_ok=True)
+            return own
+    return here
+
+
+def device_data(machine: Machine) -> dict[str, Any]:
+    """The device as it goes into evidence: no names of people or paths."""
+    data = {
+        "type": machine.device,
+        "name": machine.name,
+        "key": machine.facts.key if machine.facts else "",
+    }
+    if not machine.cpu:
+        import torch
+
+        properties = torch.cuda.get_device_properties(0)
+        data |= {
+            "memory": int(properties.total_memory),
+            "sms": int(properties.multi_processor_count),
+        }
+    return data
+
+
+def versions() -> dict[str, str]:
+    import torch
+
+    return {
+        "course": __version__,
+        "torch": str(torch.__version__),
+        "python": ".".join(map(str, sys.version_info[:3])),
+    }
+
+
+def _kept(path: Path, notebook: str) -> Evidence:
+    """The evidence of an earlier kernel, or fresh evidence; a damaged file is set aside."""
+    if not path.exists():
+        return evidence.fresh(notebook, __version__)
+    try:
+        return evidence.read(path)
+    except EvidenceError as error:
+        aside = path.with_suffix(".damaged.json")
+        try:
+            os.replace(path, aside)
+            print(f"{error}. It is kept as {aside.name}; a new one begins.")
+        except OSError:
+            print(f"{error}. A new one begins in this kernel.")
+        return evidence.fresh(notebook, __version__)
+
+
+def _handed_in(notebook: str) -> Evidence:
+    """What the learner handed in, lifted out of the submission before this run."""
+    import json
+
+    try:
+        data = json.loads(Path(f"{notebook}.replay.json").read_text("utf-8"))
+        kept = Evidence.from_dict(data["evidence"])
+        kept.seed = int(data["seed"])
+        return kept
+    except FileNotFoundError:
+        return evidence.fresh(notebook, __version__)
+    except (EvidenceError, KeyError, TypeError, ValueError) as error:
+        print(f"The evidence handed in cannot be read: {error}.")
+        return evidence.fresh(notebook, __version__)
+
+
+def _machine(device: str | None, simulate: str, force: bool) -> Machine:
+    import torch
+
+    from helpers import simgpu
+
+    if device == "cpu":
+        if simgpu.active():
+            simgpu.active().deactivate()
+        return Machine("cpu", torch.float32, 4, _cpu_name(), None, "measured", CPU_ELEMENTS)
+    running = simgpu.active()
+    if running and running.device.key != devices.get(simulate).key:
+        running.deactivate()
+        running = None
+    if not running and (force or not torch.cuda.is_available()):
+        try:
+            simgpu.SimulatedGPU(simulate).activate()
+        except devices.UnknownDevice as error:
+            raise LabError(str(error)) from None
+    name = torch.cuda.get_device_name()
+    simulated = devices.is_simulated(name)
+    facts = devices.current()
+    return Machine(
+        "cuda",
+        torch.float16,
+        2,
+        name,
+        facts,
+        "simulated" if simulated else "measured",
+        GPU_ELEMENTS,
+    )
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    import platform
+
+    return platform.processor() or platform.machine() or "CPU"

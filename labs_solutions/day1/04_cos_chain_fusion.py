@@ -1,0 +1,643 @@
+# ---
+# jupyter:
+#   accelerator: GPU
+#   colab:
+#     gpuType: T4
+#     name: 04_cos_chain_fusion.ipynb
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+#   jupytext:
+#     formats: py:percent
+# ---
+
+# %% [markdown]
+# # 04 · The cos chain: one trip instead of three
+#
+# **40 minutes**, and an optional second sitting of 30. You will be able to
+#
+# - count the bytes and the kernels of a chain of operations before you run it,
+# - fuse the chain with `torch.compile` and prove from a measurement that it worked,
+# - tell a believable timing from an impossible one,
+# - say when fusion is worth nothing.
+#
+# Each exercise has one answer variable, a check below it, and a hint in two steps:
+# `lab.hint("04-3")`. Nothing here is lost when you run a cell twice.
+
+# %%
+# Run this cell first, and again after a restart.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("helpers") is None:  # on Colab; elsewhere the course is installed
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "{{course:wheel}}"])
+
+import time
+
+import torch
+
+from helpers import counting, explore, lab, plots
+
+gpu = lab.setup("04_cos_chain_fusion")
+
+# %% [markdown]
+# ## Two questions from before
+#
+# **04-1.** `relu` on an fp16 tensor: one operation per element, the element comes in, the element
+# goes out. What is its arithmetic intensity, in FLOP per byte?
+
+# %% nbgrader={"grade": false, "grade_id": "04-1-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+intensity = ...  # FLOP per byte
+### BEGIN SOLUTION
+intensity = 1 / (2 + 2)
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-1", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-1", intensity)
+
+# %% [markdown]
+# **04-2.** Which part of the machine evaluates `cos` for each element?
+#
+# - **a** the tensor cores
+# - **b** the vector units
+# - **c** the copy engine
+# - **d** the CPU
+
+# %% nbgrader={"grade": false, "grade_id": "04-2-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+unit = ...  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+unit = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-2", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-2", unit)
+
+# %% [markdown]
+# ## 1 · Count the lorries
+#
+# In the factory picture, device memory is the warehouse and the compute units are the factory.
+# Lorries carry elements in and results out. One PyTorch operation is one order: everything comes
+# in, is worked on, and goes back to the warehouse. The next order fetches it again.
+#
+# `x.cos().cos().cos()` is three orders. The two results in the middle are carried out and
+# straight back in, and nobody ever looks at them. **Fusion** merges the orders: each element
+# stays in the factory, in a *register*, until all three cosines are done.
+#
+# If you come from the front end: `map().map().map()` builds two arrays that nobody wants. One
+# `map` with the three functions inside does not. The picture breaks in one place: an array in
+# JavaScript also costs the allocator time. Here only the lorries count.
+
+# %%
+axes = plots.draw_trips_pair(3)
+plots.show(axes[0].figure)
+
+# %% [markdown]
+# The lab's tensor is large on purpose, so that no cache can hold it.
+
+# %%
+n, itemsize = gpu.elements, gpu.itemsize
+x = torch.randn(n, device=gpu.device, dtype=gpu.dtype)
+print(f"x has {n:,} elements of {itemsize} bytes: {n * itemsize / 1e6:,.0f} MB")
+print(f"One trip in and out moves {2 * n * itemsize / 1e6:,.0f} MB")
+
+# %% [markdown]
+# **04-3.** Write a function that returns the **bytes** a chain of pointwise operations moves. The
+# check calls it with sizes of its own.
+
+# %% nbgrader={"grade": false, "grade_id": "04-3-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bytes_moved(elements, bytes_per_element, operations, fused):
+    """Bytes that a chain of `operations` pointwise operations moves, in and out together.
+
+    `fused` is True when the whole chain is one kernel. (About two lines.)
+    """
+    ### BEGIN SOLUTION
+    trips = 1 if fused else operations
+    return 2 * elements * bytes_per_element * trips
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-3", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-3", bytes_moved)
+
+# %% [markdown]
+# ## 2 · One cosine: predict, then measure
+#
+# How long does one `x.cos()` take? You know the bytes, and notebook 01 measured how fast this
+# memory is. On a T4 the datasheet says {{fact:device.t4.bandwidth}}; others sustained
+# {{fact:device.t4.sustained_bandwidth}}. The cell below measures the roofs of *your* machine once
+# more.
+
+# %%
+for roof in lab.roofs():
+    print(f"{roof.label:20} {roof.bandwidth / 1e9:7,.0f} GB/s   "
+          f"vector units {(roof.vector_rate or float('nan')) / 1e12:5.2f} T operations/s   {roof.origin}")
+
+# %% [markdown]
+# Commit a number in milliseconds. It is locked when you run the cell: a prediction made after
+# the measurement teaches nothing. Being wrong costs nothing.
+
+# %% nbgrader={"grade": false, "grade_id": "04-4-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
+prediction_ms = ...  # how long one x.cos() takes, in ms
+### BEGIN SOLUTION
+prediction_ms = 2 * n * itemsize / lab.ceiling().bandwidth * 1e3
+### END SOLUTION
+lab.predict("04-4", prediction_ms, unit="ms")
+
+# %%
+cos1 = lab.measure("04-4", lambda: x.cos(), label="cos x1")
+lab.reveal("04-4", "cos x1")
+
+# %% [markdown]
+# Read the bars from the bottom. The measurement cannot be shorter than the datasheet bound, and
+# it sits close to the ceiling: the memory was busy all the time, and nothing else matters here.
+#
+# **04-4.** Turn the measured time back into a bandwidth, in GB/s (GB is 1e9 bytes). `cos1.median`
+# is in seconds. This *implied bandwidth* is the number to look at first in any pointwise timing.
+
+# %% nbgrader={"grade": false, "grade_id": "04-4-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+achieved = ...  # GB/s
+### BEGIN SOLUTION
+achieved = 2 * n * itemsize / cos1.median / 1e9
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-4", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-4", achieved)
+
+# %% [markdown]
+# ## 3 · Three cosines, one kernel
+#
+# Here is the chain, and the number of kernels it launches. Counted, not assumed: one PyTorch
+# operation can be one kernel or several.
+
+# %%
+def chain(x):
+    return x.cos().cos().cos()
+
+
+chain_kernels = lab.kernels(chain, x)
+
+# %% [markdown]
+# **04-5.** Make `fused`, a function that computes the same in **one** kernel. PyTorch can write
+# it for you. (One line. On a real GPU you may write a Triton kernel instead.)
+#
+# The first call of a compiled function compiles it. That takes seconds, once; the measurements
+# below keep it apart as the *first call*.
+
+# %% nbgrader={"grade": false, "grade_id": "04-5-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+fused = ...
+### BEGIN SOLUTION
+fused = torch.compile(chain)
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-5", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-5", fused)
+
+# %% [markdown]
+# ## 4 · The result table
+#
+# How many times faster than the eager chain will `fused` be? Three trips become one. Commit a
+# factor.
+
+# %% nbgrader={"grade": false, "grade_id": "04-6-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
+speedup = ...  # time of chain / time of fused
+### BEGIN SOLUTION
+speedup = 3
+### END SOLUTION
+lab.predict("04-6", speedup, unit="times", label="speed-up")
+
+# %%
+runs = lab.measure("04-6", {"cos x1": lambda: x.cos(), "cos x3": lambda: chain(x),
+                            "fused": ... if fused is ... else lambda: fused(x)})
+lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
+
+# %% [markdown]
+# **04-6.** Fill the table. One row per version, four columns:
+#
+# | column | meaning |
+# |---|---|
+# | `kernels` | kernels launched, counted with `lab.kernels(function, x)` |
+# | `gb` | GB moved, from your `bytes_moved` |
+# | `ms` | the measured median in ms, from `runs` |
+# | `gb_per_s` | the implied bandwidth: `gb` over the time, in GB/s |
+
+# %% nbgrader={"grade": false, "grade_id": "04-6-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+table = ...  # {"cos x1": {"kernels": ..., "gb": ..., "ms": ..., "gb_per_s": ...}, "cos x3": ..., "fused": ...}
+### BEGIN SOLUTION
+table = {}
+for name, function, operations, is_fused in [("cos x1", torch.cos, 1, False),
+                                             ("cos x3", chain, 3, False),
+                                             ("fused", fused, 3, True)]:
+    gb = bytes_moved(n, itemsize, operations, is_fused) / 1e9
+    seconds = runs[name].median
+    table[name] = {"kernels": lab.kernels(function, x), "gb": gb, "ms": seconds * 1e3,
+                   "gb_per_s": gb / seconds}
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-6", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-6", table)
+
+# %% [markdown]
+# Your table beside what the roofs allow: a row's bytes over the measured bandwidth.
+
+# %%
+bound_ms = {"cos x1": 1, "cos x3": 3, "fused": 1}  # trips
+bound_ms = {k: trips * 2 * n * itemsize / lab.ceiling().bandwidth * 1e3 for k, trips in bound_ms.items()}
+lab.show_table(table, bound_ms=bound_ms)
+
+# %% [markdown]
+# The eager rows stand on the memory roof. The fused row does not: its implied bandwidth is
+# *lower*, so something besides memory takes time. The ledger shows what. For each time it draws
+# the share that moving bytes explains, the share that arithmetic adds, and what nothing explains.
+
+# %%
+lab.ledger("04-6", ["cos x1", "cos x3", "fused"])
+
+# %% [markdown]
+# Fusion took away two of three trips. It took away no cosine. Section 7 finds the point where
+# the cosines become the bill.
+#
+# ## 5 · The same answer?
+#
+# A speed-up without a check is a rumour. Compare both versions on a sample.
+
+# %%
+sample = torch.linspace(-3, 3, 1024, device=gpu.device, dtype=gpu.dtype)
+expected = chain(sample)
+got = expected if fused is ... else fused(sample)
+print("equal with the default tolerance:", torch.allclose(expected, got))
+
+# %% [markdown]
+# **04-7.** Find the largest absolute `difference` between the two, and choose a `tolerance` for
+# `torch.allclose(..., atol=tolerance)` that lets this difference pass and would still catch a
+# chain with one cosine too few.
+
+# %% nbgrader={"grade": false, "grade_id": "04-7-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+agreement = {"difference": ..., "tolerance": ...}
+### BEGIN SOLUTION
+agreement = {"difference": (expected - got).abs().max().item(), "tolerance": 2e-3}
+assert torch.allclose(expected, got, atol=agreement["tolerance"])
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-7", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-7", agreement)
+
+# %% [markdown]
+# ## 6 · A timing that lies
+#
+# The GPU answers late: a launch returns before the kernel runs (notebook 05 is about that). Here
+# is the mistake that nearly everybody makes once, made on purpose: a stopwatch that does not wait.
+
+# %%
+def wait_for_gpu():
+    if not gpu.cpu:
+        torch.cuda.synchronize()
+
+
+def stopwatch(function, wait):
+    """Seconds for one call, by the wall clock. `wait=False` is the mistake."""
+    function()
+    wait_for_gpu()
+    start = time.perf_counter()
+    function()
+    if wait:
+        wait_for_gpu()
+    return time.perf_counter() - start
+
+
+for wait in (False, True):
+    one = min(stopwatch(lambda: x.cos(), wait) for _ in range(5))
+    three = min(stopwatch(lambda: chain(x), wait) for _ in range(5))
+    print(f"wait={wait!s:5}  one cosine {one * 1e3:7.3f} ms   three {three * 1e3:7.3f} ms   "
+          f"ratio {three / one:4.1f}   implied {2 * n * itemsize / one / 1e9:10,.0f} GB/s")
+
+# %% [markdown]
+# **04-8.** Suppose you only saw the first line. Which number gives the mistake away?
+#
+# - **a** the ratio of three to one
+# - **b** the spread of the five runs
+# - **c** the implied bandwidth
+# - **d** the number of kernels
+
+# %% nbgrader={"grade": false, "grade_id": "04-8-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+clue = ...  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+clue = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-8", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-8", clue)
+
+# %% [markdown]
+# This is the end of the core. Fill the recap at the bottom (04-14) now if your 40 minutes are
+# over, and come back for the rest.
+#
+# ---
+#
+# # Second sitting (optional)
+#
+# ## 7 · When does fusion stop being free?
+#
+# Let the chain grow inside one kernel. The trip stays the same, the arithmetic grows. At some
+# length, the *knee*, arithmetic takes as long as the trip. Before it more work costs nothing.
+#
+# Start with the cheapest operation there is, a multiply by a number close to 1 (a multiply by 2
+# overflows fp16 after 16 repeats, and then two wrong answers agree: infinity equals infinity).
+# The tensor is fp32 here: more bytes per element, so a longer flat part to look at.
+#
+# **04-9.** Write `knee`: the number of repeats at which arithmetic takes as long as one trip in
+# and out. `vector_rate` counts plain operations per second; `instructions` is how many one repeat
+# takes.
+
+# %% nbgrader={"grade": false, "grade_id": "04-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def knee(bandwidth, vector_rate, bytes_per_element, instructions):
+    """Repeats at which arithmetic and one trip (in and out) take equally long.
+
+    bandwidth in bytes/s, vector_rate in operations/s. (About three lines.)
+    """
+    ### BEGIN SOLUTION
+    trip = 2 * bytes_per_element / bandwidth
+    repeat = instructions / vector_rate
+    return trip / repeat
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-9", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-9", knee)
+
+# %% [markdown]
+# The sweep: one fused kernel per length, two families of it.
+
+# %%
+def repeated(operation, times):
+    """A compiled function that applies `operation` to its argument `times` times."""
+    def run(x):
+        for _ in range(times):
+            x = operation(x)
+        return x
+    return torch.compile(run)
+
+
+wide = torch.randn(n // 4, device=gpu.device, dtype=torch.float32)
+lengths = [1, 2, 4, 8, 16, 32, 64, 128]
+curves = lab.sweep("04-9", {"multiply": lambda k: lambda f=repeated(lambda t: t * 1.0001, k): f(wide),
+                            "cosine": lambda k: lambda f=repeated(torch.cos, k): f(wide)}, lengths)
+
+# %%
+roof = lab.ceiling()
+axes = plots.draw_sweep(None, lengths, curves, logx=True, logy=True,
+                        knee=2 * 4 * roof.vector_rate / roof.bandwidth if roof.vector_rate else None,
+                        title="More work in the same trip", xlabel="operations in one fused kernel",
+                        ylabel="time", origin=gpu.origin, device=gpu.name)
+plots.show(axes.figure)
+
+# %% [markdown]
+# The multiply is flat, then it bends where your `knee` says. Published, for a multiply in fp32
+# on an A100: flat below {{fact:result.horace_he.knee_low}}, compute-bound above
+# {{fact:result.horace_he.knee_high}}.
+#
+# The cosine bends almost at once. A cosine is not one instruction: it reduces its argument,
+# evaluates a polynomial and picks a sign. In the code that NVIDIA's compiler writes for a T4 it
+# takes about {{fact:instruction.cos.issue}} instructions, {{fact:instruction.cos.fma}} of them on the units that
+# multiply and add. So a few cosines use up what a few dozen multiplies do. Nobody has published
+# the knee of a fused cosine: on a real card *your* curve is the evidence.
+
+# %% [markdown]
+# Try it for other cards. The one with the most bandwidth per vector operation bends first.
+
+# %%
+explore.fusion()
+
+# %% [markdown]
+# ## 8 · Put your verdict to the test
+#
+# A label proves nothing. What follows from it does. Take ten cosines in fp32, one after the other
+# (`ten` below), name the bucket they are in, and predict what three changes do to their time:
+#
+# - **half the bytes**: the same ten cosines on fp16 elements,
+# - **twice the arithmetic**: ten fused kernels of two cosines each,
+# - **one launch**: the ten launches recorded as a CUDA graph and replayed as one.
+
+# %% nbgrader={"grade": false, "grade_id": "04-10-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# each entry: "about half", "about the same" or "about double"
+effects = {"half the bytes": ..., "twice the arithmetic": ..., "one launch": ...}
+### BEGIN SOLUTION
+effects = {"half the bytes": "about half", "twice the arithmetic": "about the same",
+           "one launch": "about the same"}
+### END SOLUTION
+for name, effect in effects.items():
+    lab.predict("04-10", effect, label=name,
+                options=["about half", "about the same", "about double"])
+
+# %%
+def ten(function, x):
+    for _ in range(10):
+        function(x)
+
+
+def as_graph(function):
+    """Record the launches of `function` once; each call replays them as one."""
+    if gpu.cpu:
+        return ...
+    function()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    return graph.replay
+
+
+narrow = wide.to(gpu.dtype)
+twice = torch.compile(lambda t: t.cos().cos())
+changes = lab.measure("04-10", {
+    "as it is": lambda: ten(torch.cos, wide),
+    "half the bytes": lambda: ten(torch.cos, narrow),
+    "twice the arithmetic": lambda: ten(twice, wide),
+    "one launch": as_graph(lambda: ten(torch.cos, wide)),
+})
+for name in effects:
+    lab.compare("04-10", name, "as it is", prediction=name)
+
+# %% [markdown]
+# **04-10.** Which bucket do these three measurements leave standing? Half of the points are for
+# the predictions: a verdict is worth what it predicts.
+
+# %% nbgrader={"grade": false, "grade_id": "04-10-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+bucket = ...  # "memory", "compute" or "overhead"
+### BEGIN SOLUTION
+bucket = "memory"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-10", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-10", bucket)
+
+# %% [markdown]
+# ## 9 · Too small to be true
+#
+# The second way to fool yourself: data that never left the cache. Here the cosine runs again and
+# again on the same tensor, and nothing clears L2 between two runs.
+
+# %%
+sizes = [2**k for k in range(18, 28)]
+hot = lab.sweep("04-11", {"cosine": lambda k: lambda t=torch.randn(k, device=gpu.device, dtype=gpu.dtype): t.cos()},
+                sizes, cache="hot")
+roof = lab.ceiling()
+implied = {"implied bandwidth": [2 * itemsize * k / seconds for k, seconds in zip(sizes, hot["cosine"])]}
+axes = plots.draw_sweep(None, [2 * itemsize * k for k in sizes], implied, logx=True, xunit="B", yunit="B/s",
+                        levels={"measured ceiling": roof.bandwidth}, title="Faster than the memory is",
+                        xlabel="bytes read and written", ylabel="implied bandwidth",
+                        origin=gpu.origin, device=gpu.name)
+plots.show(axes.figure)
+if gpu.facts:
+    print(f"L2 of this card: {gpu.facts.l2 / 2**20:g} MiB")
+
+# %% [markdown]
+# On the left the launch takes longer than the work. On the right stands the memory. Between
+# them, where everything fits into L2, the implied bandwidth is above the roof: a sure sign.
+# `lab.measure` clears the cache before each run unless told otherwise (`cache="hot"`, as here).
+#
+# **04-11.** The plain cure is a larger tensor. How many fp16 **elements** must it have, so that
+# read and write together are at least four times L2? Round up to a power of two if you like.
+
+# %% nbgrader={"grade": false, "grade_id": "04-11-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+honest = ...  # elements
+### BEGIN SOLUTION
+honest = 4 * gpu.facts.l2 / (2 + 2) if gpu.facts else 2**27
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-11", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-11", honest)
+
+# %% [markdown]
+# ## 10 · A gate from a real model
+#
+# The feed-forward layer of Llama-2-7B multiplies two branches, each
+# {{fact:model.llama2_7b.ffn}} wide: `silu(g) * u`. That is two kernels in eager mode.
+#
+# **04-12.** How many whole tensors cross the memory bus, reads and writes counted one by one,
+# before fusion and after?
+
+# %% nbgrader={"grade": false, "grade_id": "04-12-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+gate = {"before": ..., "after": ...}
+### BEGIN SOLUTION
+gate = {"before": 5, "after": 3}
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-12", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-12", gate)
+
+# %%
+def gated(g, u):
+    return torch.nn.functional.silu(g) * u
+
+
+g = torch.randn(4096, 11008, device=gpu.device, dtype=gpu.dtype)
+u = torch.randn_like(g)
+gated_fused = torch.compile(gated)
+runs = lab.measure("04-12", {"eager": lambda: gated(g, u), "fused": lambda: gated_fused(g, u)})
+lab.compare("04-12", "eager", "fused")
+small_g, small_u = g[:1, :64].clone(), u[:1, :64].clone()
+print("same values:", torch.allclose(gated(small_g, small_u), gated_fused(small_g, small_u), atol=1e-2))
+
+# %% [markdown]
+# Five tensors against three is a factor of 1.67. What is missing from it, if anything, is in the
+# ledger.
+
+# %%
+lab.ledger("04-12", ["eager", "fused"])
+
+# %% [markdown]
+# ## 11 · Where fusion does not pay
+#
+# A large matrix product followed by one `relu`. Fusion can save at most the trip of the `relu`.
+
+# %%
+side = 1024 if gpu.cpu else 4096
+a = torch.randn(side, side, device=gpu.device, dtype=gpu.dtype)
+w = torch.randn(side, side, device=gpu.device, dtype=gpu.dtype)
+
+
+def layer(a):
+    return torch.relu(a @ w)
+
+
+layer_fused = torch.compile(layer)
+runs = lab.measure("04-13", {"eager": lambda: layer(a), "fused": lambda: layer_fused(a)})
+lab.compare("04-13", "eager", "fused")
+
+# %% [markdown]
+# Published, for a whole model: an 8B model at sequence length {{fact:result.compile_8b.sequence}} ran at
+# {{fact:result.compile_8b.speedup}} of eager speed when compiled. Matrix products filled the time, and there
+# was nothing to save.
+#
+# **04-13.** Which of these will gain least from fusion?
+#
+# - **a** a layer norm on a long tensor
+# - **b** a small model that launches hundreds of tiny kernels
+# - **c** bias, activation and dropout, one after the other
+# - **d** a large transformer reading a prompt of thousands of tokens
+
+# %% nbgrader={"grade": false, "grade_id": "04-13-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+poor = ...  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+poor = "d"
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-13", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-13", poor)
+
+# %% [markdown]
+# ## 12 · The same idea, larger: FlashAttention
+#
+# Attention writes a table of scores, one number for each pair of positions, reads it back for the
+# softmax, writes it again, and reads it once more. FlashAttention keeps pieces of that table on
+# the chip. Same arithmetic, fewer trips. Both versions below are counted, not timed.
+
+# %%
+def attention(q, k, v):
+    return torch.softmax(q @ k.transpose(-1, -2) / 128**0.5, -1) @ v
+
+
+positions = [256, 512, 1024, 2048, 4096, 8192]
+moved = {"scores in memory": [], "scores on chip": []}
+for length in positions:
+    q, k, v = (torch.empty(1, 32, length, 128, dtype=torch.float16, device="meta") for _ in range(3))
+    moved["scores in memory"].append(counting.count(attention, q, k, v).bytes_unfused)
+    moved["scores on chip"].append(
+        counting.count(torch.nn.functional.scaled_dot_product_attention, q, k, v).bytes_unfused)
+axes = plots.draw_sweep(None, positions, moved, logx=True, logy=True, yunit="B",
+                        title="Bytes moved by one attention layer, counted", xlabel="positions",
+                        ylabel="bytes moved", origin="counted", device="32 heads of 128, fp16")
+plots.show(axes.figure)
+
+# %% [markdown]
+# ## Recap
+#
+# **04-14.** Fill your row of the summary table. Each entry is `"memory"`, `"compute"` or
+# `"overhead"`.
+
+# %% nbgrader={"grade": false, "grade_id": "04-14-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+row = {"cures": ..., "also helps": ..., "does nothing for": ...}  # what fusion does, bucket by bucket
+### BEGIN SOLUTION
+row = {"cures": "memory", "also helps": "overhead", "does nothing for": "compute"}
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "04-14", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
+lab.check("04-14", row)
+
+# %%
+lab.progress()
+
+# %% [markdown]
+# What to keep:
+#
+# - Count the trips first. The bytes tell how long a pointwise chain must take.
+# - Look at the implied bandwidth of every timing. Above the roof it is wrong, far below it there
+#   is something to find.
+# - Fusion removes trips and launches, never arithmetic.
+#
+# **Next, 05:** the stopwatch that did not wait. Why does a launch return before the work is done,
+# and how do you time code that answers late?
+#
+# Further reading: Horace He, *Making Deep Learning Go Brrrr From First Principles*, whose plot of
+# repeated multiplies section 7 measures again; Ivanov et al., *Data Movement Is All You Need*,
+# for what unfused operations cost a whole model.
