@@ -12,54 +12,60 @@ and travels as `Op.functions`):
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ALLOCATIONS = _names(
+    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided "
+    "_efficientzerotensor"
+)
 # No kernel and no bytes: allocations, aliases that the schema does not call views, questions about
 # a tensor's shape or backend.
-NO_KERNEL = frozenset(
-    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ resize_as_ "
-    "set_ _efficientzerotensor _unsafe_view _reshape_alias lift lift_fresh alias detach detach_ "
+NO_KERNEL = ALLOCATIONS | _names(
+    "resize_ resize_as_ set_ _unsafe_view _reshape_alias lift lift_fresh alias detach detach_ "
     "requires_grad_ _fused_sdp_choice size stride numel dim device storage_offset layout "
     "is_contiguous is_strides_like_format is_non_overlapping_and_dense is_same_size is_pinned "
-    "sym_size sym_stride sym_numel sym_storage_offset sym_is_contiguous retain_grad".split()
+    "sym_size sym_stride sym_numel sym_storage_offset sym_is_contiguous retain_grad"
 )
 # These may alias or copy: the storage of the result decides.
-MAYBE_VIEW = frozenset("reshape reshape_as contiguous to flatten ravel _to_copy view_as".split())
-COPIES = frozenset(
+MAYBE_VIEW = _names("reshape reshape_as contiguous to flatten ravel _to_copy view_as")
+COPIES = _names(
     "copy copy_ _to_copy _copy_from clone contiguous reshape flatten to cat concat stack repeat "
     "roll flip rot90 constant_pad_nd pad reflection_pad1d reflection_pad2d replication_pad2d tril "
     "triu tril_ triu_ repeat_interleave _local_scalar_dense slice_scatter select_scatter "
     "slice_backward select_backward as_strided_copy expand_copy view_copy permute_copy im2col "
     "col2im pixel_shuffle pixel_unshuffle channel_shuffle unsafe_split unsafe_chunk "
-    "split_with_sizes_copy masked_select nonzero _pin_memory".split()
+    "split_with_sizes_copy masked_select nonzero _pin_memory"
 )
-FILLS = frozenset(
+FILLS = _names(
     "zero zero_ zeros zeros_like new_zeros fill fill_ full full_like new_full ones ones_like "
-    "new_ones eye arange linspace logspace scalar_tensor tril_indices triu_indices".split()
+    "new_ones eye arange linspace logspace scalar_tensor tril_indices triu_indices"
 )
-RANDOM = frozenset(
+RANDOM = _names(
     "rand rand_like randn randn_like randint randint_like randperm uniform uniform_ normal normal_ "
     "bernoulli bernoulli_ random random_ exponential exponential_ geometric_ cauchy_ log_normal_ "
-    "multinomial native_dropout poisson".split()
+    "multinomial native_dropout poisson"
 )
 # Arguments named in these that are tensors give shape and dtype only.
-LIKE = frozenset(
+LIKE = _names(
     "zeros_like ones_like full_like rand_like randn_like randint_like new_zeros new_ones new_full "
-    "new_empty new_empty_strided empty_like".split()
+    "new_empty new_empty_strided empty_like"
 )
 # In place, and the old values are not looked at.
-WRITE_ONLY = frozenset(
+WRITE_ONLY = _names(
     "zero_ fill_ copy_ uniform_ normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ "
-    "log_normal_".split()
+    "log_normal_"
 )
 # The first argument is a table of which only the asked-for elements are read.
-GATHERS = frozenset(
+GATHERS = _names(
     "embedding index _unsafe_index index_select gather take take_along_dim _embedding_bag "
-    "_embedding_bag_forward_only nll_loss_forward nll_loss2d_forward".split()
+    "_embedding_bag_forward_only nll_loss_forward nll_loss2d_forward"
 )
 # The first argument is written only where the index points; True: the old value is read as well.
 SCATTERS = {
@@ -70,8 +76,10 @@ SCATTERS = {
 REDUCTION_FLOPS = {
     # one pass over the input
     **dict.fromkeys(
-        "sum nansum mean nanmean prod amax amin max min argmax argmin any all count_nonzero "
-        "cumsum cumprod cummax cummin cumsum_ trace equal sum_to_size".split(),
+        _names(
+            "sum nansum mean nanmean prod amax amin max min argmax argmin any all count_nonzero "
+            "cumsum cumprod cummax cummin cumsum_ trace equal sum_to_size"
+        ),
         1,
     ),
     "aminmax": 2,
@@ -97,10 +105,10 @@ REDUCTION_FLOPS = {
 NORMS = frozenset(name for name in REDUCTION_FLOPS if "norm" in name and "backward" not in name
                   and name not in ("norm", "linalg_vector_norm", "frobenius_norm"))  # fmt: skip
 # One comparison per input element, a lower bound for a sort.
-SELECTIONS = frozenset("topk sort argsort msort kthvalue median mode searchsorted".split())
-POOLS = frozenset(
+SELECTIONS = _names("topk sort argsort msort kthvalue median mode searchsorted")
+POOLS = _names(
     "max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d max_pool3d_with_indices "
-    "_adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d _adaptive_avg_pool3d".split()
+    "_adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d _adaptive_avg_pool3d"
 )
 # Pointwise operations that evaluate more than the function they are named after.
 FUNCTIONS = {
@@ -110,11 +118,11 @@ FUNCTIONS = {
     "_fused_rms_norm": ("rsqrt",), "_softmax": ("exp",), "_safe_softmax": ("exp",),
     "softmax": ("exp",), "_log_softmax": ("exp",), "log_softmax": ("exp",), "logsumexp": ("exp",),
 }  # fmt: skip
-ATTENTION_FORWARD = frozenset(
+ATTENTION_FORWARD = _names(
     "scaled_dot_product_attention _scaled_dot_product_attention_math "
     "_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
-    "_scaled_dot_product_fused_attention_overrideable".split()
+    "_scaled_dot_product_fused_attention_overrideable"
 )
 # Composite operations that a GPU runs as one kernel: never taken apart when counting.
 ONE_KERNEL = frozenset(("scaled_dot_product_attention", "rms_norm"))
@@ -169,102 +177,3 @@ OUR_ATTENTION: dict[str, Callable[..., int]] = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
 }
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What is known of one ATen overload before any tensor is seen."""
-
-    name: str  # "cos_" for aten.cos_.default
-    base: str  # "cos" for aten.cos.out, aten.cos_.default, aten._foreach_cos.default
-    kind: str
-    functions: tuple[str, ...]
-    per_element: int  # FLOPs per output element (pointwise) or input element (reduction)
-    formula: Callable[..., int] | None  # FLOPs from the operation's own arguments
-    arguments: tuple[tuple[str, bool, bool], ...]  # name, written, only written
-    composite: bool  # made of other operations
-    aliasing: bool  # the schema, or we, say that the result may alias the input
-
-
-def _kind(name: str, base: str, func: Any) -> str:
-    tags = {str(tag).removeprefix("Tag.") for tag in getattr(func, "tags", ())}
-    if name in NO_KERNEL or func.namespace == "prim" or "inplace_view" in tags:
-        return "view"
-    if name in MAYBE_VIEW or name in COPIES:
-        return "copy"
-    if getattr(func, "is_view", False):
-        return "view"
-    if name in RANDOM:
-        return "random"
-    if name in GATHERS or name in SCATTERS:
-        return "gather"
-    if base in REDUCTION_FLOPS and func._overloadname not in ("other", "binary_out"):
-        return "reduction"
-    if base in POOLS or "reduction" in tags:
-        return "reduction"
-    if name in FILLS or base.startswith(("_fused_", "_amp_")) or name.startswith("_foreach_"):
-        return "pointwise"
-    if "pointwise" in tags or _sibling_is_pointwise(base):
-        return "pointwise"
-    return "other"
-
-
-def _sibling_is_pointwise(base: str) -> bool:
-    """In-place, out= and backward overloads are not always tagged; their functional sibling is."""
-    import torch
-
-    packet = getattr(torch.ops.aten, base.removesuffix("_backward"), None)
-    names = packet.overloads() if packet is not None else ()
-    return any(torch.Tag.pointwise in getattr(packet, name).tags for name in names)
-
-
-@functools.cache
-def rule(func: Any) -> Rule:
-    """The rule of one ATen overload (torch.ops.aten.cos.default), looked up once."""
-    from torch.utils.flop_counter import flop_registry
-
-    name = func._schema.name.split("::")[-1]
-    base = name.removeprefix("_foreach_") if name.startswith("_foreach_") else name
-    base = base.removesuffix("_") if not base.endswith("__") else base.strip("_")
-    formula, kind = None, None
-    if func._overloadpacket in flop_registry:
-        formula = flop_registry[func._overloadpacket]
-        kind = "attention" if "attention" in name else "matmul"
-    elif base in OUR_ATTENTION or base in OUR_MATMULS:
-        formula = OUR_ATTENTION.get(base) or OUR_MATMULS[base]
-        kind = "attention" if base in OUR_ATTENTION else "matmul"
-    kind = kind or _kind(name, base, func)
-    functions: tuple[str, ...] = FUNCTIONS.get(base, ())
-    if kind == "pointwise" and name not in FILLS:
-        functions = functions or (base,)
-    elif kind == "random":
-        functions = ("random",)
-    per_element = {"pointwise": len(functions), "reduction": REDUCTION_FLOPS.get(base, 1)}
-    arguments = tuple(
-        (
-            argument.name,
-            bool(argument.alias_info is not None and argument.alias_info.is_write),
-            bool(getattr(argument, "is_out", False)) or (name in WRITE_ONLY and position == 0),
-        )
-        for position, argument in enumerate(func._schema.arguments)
-    )
-    return Rule(
-        name=name,
-        base=base,
-        kind=kind,
-        functions=functions,
-        per_element=1 if base in SELECTIONS else per_element.get(kind, 0),
-        formula=formula,
-        arguments=arguments,
-        composite=base not in ONE_KERNEL and _is_composite(func),
-        aliasing=kind == "view" or name in MAYBE_VIEW or bool(getattr(func, "is_view", False)),
-    )
-
-
-def _is_composite(func: Any) -> bool:
-    import torch
-
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return key in func.py_kernels or torch._C._dispatch_has_kernel_for_dispatch_key(
-        func.name(), key
-    )

@@ -6,11 +6,13 @@ tensor has only those it really stores.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from helpers import _ops
+from helpers._rules import Rule
 
 Layout = tuple[int, tuple[tuple[int, int], ...]]  # offset and (stride, size) pairs, in bytes
 
@@ -26,6 +28,8 @@ def tensors(value: Any) -> Iterator[Any]:
             yield from tensors(item)
     elif isinstance(value, dict):
         yield from tensors(list(value.values()))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from tensors(list(vars(value).values()))
 
 
 def storage_key(tensor: Any) -> Any:
@@ -102,13 +106,13 @@ Access = tuple[Any, int]  # tensor, bytes of it that are touched
 
 
 def accesses(
-    rule: _ops.Rule, args: tuple, kwargs: dict, out: Any
+    rule: Rule, args: tuple, kwargs: dict, out: Any
 ) -> tuple[list[Access], list[Access], list[Any]]:
     """Reads and writes of one operation, each byte once, and its input tensors.
 
     Returns (reads, writes, inputs).
     """
-    named = [(spec, value) for spec, value in zip(rule.arguments, args, strict=False)]
+    named = list(zip(rule.arguments, args, strict=False))
     named += [(spec, kwargs[spec[0]]) for spec in rule.arguments[len(args) :] if spec[0] in kwargs]
     reads: dict[Any, Access] = {}
     writes: dict[Any, Access] = {}
@@ -178,112 +182,3 @@ def _scattered(name: str, args: tuple, kwargs: dict) -> int:
     if name.startswith("scatter"):
         return index.numel()
     return target.numel() // max(1, target.shape[axis]) * index.numel()
-
-
-class _Region:
-    """A part of one storage, as the union of layouts and of pieces whose place is not known."""
-
-    def __init__(self) -> None:
-        self.layouts: dict[Layout, int] = {}
-        self.partial = 0
-        self.partial_limit = 0
-
-    def add(self, tensor: Any, touched: int) -> None:
-        where = layout(tensor)
-        whole = size(where) if tensor.numel() else 0
-        if touched == whole:
-            self.layouts[where] = whole
-        else:
-            self.partial += touched
-            self.partial_limit = max(self.partial_limit, whole)
-
-    def _spans(self, solid_only: bool) -> list[tuple[int, int]]:
-        spans: list[tuple[int, int]] = []
-        for where in sorted(self.layouts, key=extent):
-            first, end = extent(where)
-            if solid_only and self.layouts[where] != end - first:
-                continue
-            if spans and first <= spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-            else:
-                spans.append((first, end))
-        return spans
-
-    def covers(self, tensor: Any) -> bool:
-        where = layout(tensor)
-        first, end = extent(where)
-        return where in self.layouts or any(
-            start <= first and end <= stop for start, stop in self._spans(solid_only=True)
-        )
-
-    def bytes(self) -> int:
-        known = sum(end - first for first, end in self._spans(solid_only=False))
-        known = min(known, sum(self.layouts.values()))
-        partial = min(self.partial, self.partial_limit)
-        return max(known, min(known + partial, self.partial_limit))
-
-
-class Ledger:
-    """The least traffic of a function: what came from outside read once, what leaves written once.
-
-    Intermediates are free. A storage is outside when the function did not make it.
-    """
-
-    def __init__(self) -> None:
-        self._made: set[Any] = set()
-        self._alias: dict[Any, Any] = {}
-        self._reads: dict[Any, _Region] = {}
-        self._writes: dict[Any, _Region] = {}
-        self._leaves: dict[int, Any] = {}
-
-    def _key(self, tensor: Any) -> Any:
-        key = storage_key(tensor)
-        return self._alias.get(key, key)
-
-    def view(self, inputs: list[Any], out: Any) -> None:
-        """An operation without traffic: its results alias its first input, or are new memory."""
-        self._remember_leaves(inputs)
-        base = self._key(inputs[0]) if inputs else None
-        for tensor in tensors(out):
-            key = storage_key(tensor)
-            if base is None:
-                self._made.add(key)
-            elif key != base and key not in self._alias:
-                self._alias[key] = base
-
-    def made(self, out: Any) -> None:
-        """New memory, not yet written."""
-        self._made.update(storage_key(tensor) for tensor in tensors(out))
-
-    def operation(self, reads: list[Access], writes: list[Access], inputs: list[Any]) -> None:
-        self._remember_leaves(inputs)
-        for tensor, touched in reads:
-            key = self._key(tensor)
-            if key in self._made:
-                continue
-            written = self._writes.get(key)
-            if written is None or not written.covers(tensor):
-                self._reads.setdefault(key, _Region()).add(tensor, touched)
-        given = {self._key(tensor) for tensor in inputs}
-        for tensor, touched in writes:
-            key = self._key(tensor)
-            if key not in given:
-                self._made.add(key)
-            elif key not in self._made:
-                self._writes.setdefault(key, _Region()).add(tensor, touched)
-
-    def _remember_leaves(self, inputs: list[Any]) -> None:
-        for tensor in inputs:
-            if tensor.requires_grad and tensor.is_leaf:
-                self._leaves[id(tensor)] = tensor
-
-    def total(self, result: Any) -> int:
-        """Bytes, once the function has returned `result`. Fresh gradients are results too."""
-        leaving: dict[Any, _Region] = {}
-        gradients = [leaf.grad for leaf in self._leaves.values()]
-        for tensor in [*tensors(result), *tensors(gradients)]:
-            key = self._key(tensor)
-            if key in self._made and tensor.numel():
-                leaving.setdefault(key, _Region()).add(tensor, nbytes(tensor))
-        regions = [*self._reads.values(), *self._writes.values(), *leaving.values()]
-        return sum(region.bytes() for region in regions)

@@ -1,139 +1,181 @@
-"""Counting: the FLOPs, bytes and kernels that a PyTorch function asks for, without timing it."""
+"""Counting: the FLOPs, bytes and kernels that a PyTorch function asks for, without timing it.
+
+Nothing here is measured. `count` runs the function once and adds up what each operation asks for;
+what the hardware then does (caches, kernels that split or merge operations) is for the profiler.
+
+* FLOPs: torch.utils.flop_counter's formulas for matrix products, convolutions and attention, with
+  our own for what it leaves at zero (matrix-vector products, attention on the CPU, recurrent
+  layers); one FLOP per element and function for pointwise operations, so cos counts as one; the
+  conventions for reductions stand in helpers/_ops.py.
+* Bytes, unfused: every operation reads its inputs from memory and writes its result. Views are
+  free, an expanded tensor has the bytes that it stores, a tensor passed twice is read once, a
+  gather reads the gathered rows, an in-place result is written once.
+* Bytes, ideal: every tensor from outside is read once, every tensor that is returned or changed
+  outside, and every fresh gradient, is written once; what lies between is free.
+* `scaled_dot_product_attention` and `rms_norm` are one operation each, as on a GPU, although on
+  the CPU and the meta device they are made of several.
+* A compiled function is run uncompiled: the count is what it asks for, and `bytes_ideal` is what
+  the compiler can at best get down to. `kernels` says what it really got down to.
+
+Not seen: kernels that do not go through PyTorch's dispatcher (a Triton or CUDA kernel of your own,
+or NumPy), work in other threads than the backward pass, casts that autocast adds inside attention.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from helpers import _ops, _traffic
+from helpers._op import Op, itemsize, op_work
 
-_DTYPES = {
-    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64",
-    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
-}  # fmt: skip
+__all__ = ["CountError", "Kernels", "Op", "Work", "count", "itemsize", "kernels", "op_work"]
+
+
+class CountError(RuntimeError):
+    """The function could not be counted; one sentence: what, where, what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython prints these lines instead of the stack: the sentence is all that helps here.
+        return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)
-class Op:
-    """One dispatched ATen operation (or several alike, in Work.by_name).
+class Work:
+    """What one run of a function asks for. FLOP and bytes."""
 
-    kind is "matmul", "attention", "pointwise", "reduction", "copy", "gather", "random", "view" or
-    "other". A "view" starts no kernel and moves no bytes: views, allocations, questions about a
-    shape, anything on no elements. Units: FLOP and bytes.
-    """
-
-    name: str
-    kind: str
-    calls: int = 1
-    flops: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    elements: int = 0  # the largest of the input and output counts that are touched
-    dtype: str = ""  # of the arithmetic: the first floating-point input, else the result
-    functions: tuple[str, ...] = ()  # pointwise functions per element, for the instruction cost
-    shapes: tuple[tuple[int, ...], ...] = ()  # of the input tensors; of the results if none
+    ops: tuple[Op, ...]
+    """Every dispatched operation in order, views included (they cost host time)."""
+    bytes_ideal: int
+    """Outside tensors once, results once: the least any fusion can reach."""
 
     @property
-    def bytes(self) -> int:
-        return self.bytes_read + self.bytes_written
+    def flops(self) -> int:
+        return sum(op.flops for op in self.ops)
+
+    @property
+    def matmul_flops(self) -> int:
+        """Matrix products, convolutions and attention: what FlopCounterMode counts, and the
+        products that it leaves out."""
+        return sum(op.flops for op in self.ops if op.kind in ("matmul", "attention"))
+
+    @property
+    def bytes_unfused(self) -> int:
+        return sum(op.bytes for op in self.ops)
+
+    @property
+    def kernels(self) -> int:
+        """Operations that are not views. In eager mode each is at least one kernel."""
+        return sum(op.calls for op in self.ops if op.kind != "view")
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte, unfused."""
+        return _ratio(self.flops, self.bytes_unfused)
+
+    @property
+    def ideal_intensity(self) -> float:
+        """FLOP per byte, with every outside tensor moved once."""
+        return _ratio(self.flops, self.bytes_ideal)
+
+    def by_name(self) -> list[Op]:
+        """One Op per operation name and dtype with calls, FLOPs and bytes added up, most bytes
+        first; `shapes` are those of the call that moved most."""
+        groups: dict[tuple[str, str, str], list[Op]] = {}
+        for op in self.ops:
+            groups.setdefault((op.name, op.dtype, op.kind), []).append(op)
+        merged = [
+            replace(
+                max(group, key=lambda op: op.bytes),
+                calls=sum(op.calls for op in group),
+                flops=sum(op.flops for op in group),
+                bytes_read=sum(op.bytes_read for op in group),
+                bytes_written=sum(op.bytes_written for op in group),
+                elements=sum(op.elements for op in group),
+            )
+            for group in groups.values()
+        ]
+        return sorted(merged, key=lambda op: (op.bytes, op.flops), reverse=True)
+
+    def __str__(self) -> str:
+        from helpers import _table
+
+        return _table.table(self)
 
 
-def op_work(func: Any, args: tuple, kwargs: dict | None, out: Any) -> Op:
-    """The work of one dispatched ATen overload, called as func(*args, **kwargs) -> out.
+def _ratio(flops: int, count: int) -> float:
+    return flops / count if count else (float("inf") if flops else 0.0)
 
-    Pure: looks at shapes, strides, dtypes and storages only, so meta tensors and subclasses do.
+
+def count(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Work:
+    """Run fn(*args, **kwargs) once and return the work that it asked for.
+
+    The tensors may be on any device; on "meta" nothing is computed and no memory is needed.
+    Inference mode, no_grad and the backward pass are seen alike. Raises CountError, naming the
+    operation, when fn raises.
     """
-    return _account(func, args, kwargs or {}, out)[0]
+    from helpers import _recorder
+
+    check_callable(fn, "count")
+    with _recorder.recording() as recorder:
+        try:
+            result = fn(*args, **kwargs)
+        except CountError:
+            raise
+        except Exception as error:
+            raise _failed(error, fn, recorder) from error
+    return Work(tuple(recorder.ops), recorder.ledger.total(result))
 
 
-def _account(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[Op, list, list, list]:
-    rule = _ops.rule(func)
-    reads, writes, inputs = _traffic.accesses(rule, args, kwargs, out)
-    outputs = list(_traffic.tensors(out))
-    shown = inputs or outputs
-    shapes = tuple(tuple(tensor.shape) for tensor in shown)
-    dtype = _dtype(inputs, outputs)
-    name = str(func)
-    touched = [tensor for tensor, _ in writes] or outputs
-    if not _starts_kernel(rule, func, inputs, outputs, touched):
-        return Op(name, "view", dtype=dtype, shapes=shapes), [], [], inputs
-    functions = _functions(rule, args, kwargs)
-    elements = _elements(rule, reads, writes)
-    return (
-        Op(
-            name=name,
-            kind=rule.kind,
-            flops=_flops(rule, functions, elements, args, kwargs, out, inputs, touched),
-            bytes_read=sum(count for _, count in reads),
-            bytes_written=sum(count for _, count in writes),
-            elements=elements,
-            dtype=dtype,
-            functions=functions,
-            shapes=shapes,
-        ),
-        reads,
-        writes,
-        inputs,
+@dataclass(frozen=True)
+class Kernels:
+    """How many kernels one call of a function started, and how that is known.
+
+    how: "profiler" (kernels, and copies and fills of device memory, that torch.profiler saw run),
+    "modelled" (by the simulated GPU), "eager operations" (dispatched operations that are not
+    views: a lower bound) or "cannot tell" (then n is None and `note` says why).
+    """
+
+    n: int | None
+    names: tuple[str, ...]
+    how: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        number = "unknown" if self.n is None else f"{self.n} kernel{'s' * (self.n != 1)}"
+        names = ": " + ", ".join(self.names) if self.names else ""
+        return f"{number} ({self.how}){names}" + (f"\n{self.note}" if self.note else "")
+
+
+def kernels(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Kernels:
+    """Run fn(*args, **kwargs) a few times and return the kernels of one warm call.
+
+    A GPU is asked by its profiler, a simulated one by its trace. On the CPU a compiled function is
+    compiled once more with named kernels, which the profiler then sees; other functions are
+    counted in eager operations. Raises CountError when fn raises.
+    """
+    from helpers import _kernels
+
+    check_callable(fn, "kernels")
+    return _kernels.kernels(lambda: fn(*args, **kwargs), fn)
+
+
+def check_callable(fn: object, caller: str) -> None:
+    """CountError unless fn can be called."""
+    if not callable(fn):
+        raise CountError(
+            f"{caller} needs a function to run and got {type(fn).__name__}: write "
+            f"{caller}(lambda: ...), or {caller}(f, x) for f(x), without calling it yourself."
+        )
+
+
+def _failed(error: Exception, fn: object, recorder: Any) -> CountError:
+    name = getattr(fn, "__name__", type(fn).__name__)
+    name = "your lambda" if name == "<lambda>" else name
+    last = recorder.ops[-1].name if recorder.ops else None
+    where = recorder.failed or (f"Python after {last}" if last else "Python before any operation")
+    message = str(error).strip().split("\n")[0].rstrip(".") or "no message"
+    return CountError(
+        f"{name} raised {type(error).__name__} in {where}: {message}; run it once by itself and "
+        f"make that work first."
     )
-
-
-def _starts_kernel(
-    rule: _ops.Rule, func: Any, inputs: list, outputs: list, touched: list
-) -> bool:
-    if rule.kind == "view":
-        return False
-    if rule.aliasing and inputs and outputs:
-        if any(out is tensor for out in outputs for tensor in inputs):
-            return False
-        keys = {_traffic.storage_key(tensor) for tensor in inputs}
-        if all(_traffic.storage_key(out) in keys for out in outputs):
-            return False
-    if not touched:  # a number: .item() reads one element, all else is a question
-        return rule.base in ("_local_scalar_dense", "equal")
-    return any(tensor.numel() for tensor in touched)
-
-
-def _elements(rule: _ops.Rule, reads: list, writes: list) -> int:
-    if rule.kind == "gather":
-        return max((count // tensor.element_size() for tensor, count in writes), default=0)
-    if rule.name.startswith("_foreach_"):
-        return sum(tensor.numel() for tensor, _ in writes)
-    return max((tensor.numel() for tensor, _ in [*reads, *writes]), default=0)
-
-
-def _functions(rule: _ops.Rule, args: tuple, kwargs: dict) -> tuple[str, ...]:
-    if rule.base == "pow" and len(args) > 1 and isinstance(args[1], int | float):
-        return {2: ("mul",), 0.5: ("sqrt",)}.get(args[1], ("pow",))
-    if rule.base in ("add", "sub") and kwargs.get("alpha", 1) != 1:
-        return ("mul", rule.base)
-    return rule.functions
-
-
-def _flops(
-    rule: _ops.Rule, functions: tuple, elements: int, args: tuple, kwargs: dict, out: Any,
-    inputs: list, touched: list,
-) -> int:  # fmt: skip
-    if rule.formula is not None:
-        return int(rule.formula(*args, **kwargs, out_val=out))
-    if rule.kind == "pointwise":
-        if rule.name.startswith("_foreach_"):
-            return len(functions) * elements
-        return len(functions) * touched[0].numel()
-    if rule.base in _ops.NORMS:
-        affine = sum(1 for tensor in inputs[1:3] if tensor.dim() == 1)
-        return (rule.per_element + affine) * inputs[0].numel()
-    if rule.base in _ops.POOLS and len(args) > 1 and "adaptive" not in rule.base:
-        window = args[1]
-        size = window[0] * window[-1] if len(window) < 3 else window[0] * window[1] * window[2]
-        return touched[0].numel() * size
-    return rule.per_element * max((tensor.numel() for tensor in inputs), default=0)
-
-
-def _dtype(inputs: list, outputs: list) -> str:
-    floating = [tensor for tensor in inputs if tensor.dtype.is_floating_point]
-    first = (floating or outputs or inputs or [None])[0]
-    name = str(getattr(first, "dtype", "")).removeprefix("torch.")
-    return _DTYPES.get(name, name)
