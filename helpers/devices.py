@@ -21,6 +21,7 @@ __all__ = [
     "all_devices",
     "current",
     "get",
+    "has_cost",
     "is_simulated",
     "lookup",
     "slots",
@@ -104,11 +105,17 @@ def slots(functions: Iterable[str], lanes: int) -> float:
     FactError for an unknown function.
     """
     fma = xu = issue = 0.0
-    for name in functions:
+    for function in functions:
+        name = _SYNONYMS.get(function, function)
         fma += fact(f"instruction.{name}.fma").value
         xu += fact(f"instruction.{name}.xu").value
         issue += fact(f"instruction.{name}.issue").value
     return max(fma, xu * lanes / XU_LANES, issue * lanes / ISSUE_LANES)
+
+
+def has_cost(function: str) -> bool:
+    """True when the facts hold the instruction cost of a pointwise function (or of its synonym)."""
+    return f"instruction.{_SYNONYMS.get(function, function)}.fma" in facts()
 
 
 def lookup(torch_name: str, *, sms: int | None = None, memory: int | None = None) -> Device | None:
@@ -172,6 +179,16 @@ def current() -> Device | None:
         memory=properties.total_memory,
     )
 
+
+# Functions that compile to the code of another one.
+_SYNONYMS = {
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "isnan", "logical_not"), "compare"),
+    **dict.fromkeys(("minimum", "fmax", "fmin"), "maximum"),
+    **dict.fromkeys(("clamp_min", "clamp_max", "threshold"), "relu"),
+    **dict.fromkeys(("hardtanh", "relu6"), "clamp"),
+    **dict.fromkeys(("masked_fill",), "where"),
+    **dict.fromkeys(("square",), "pow2"),
+}
 
 # Short names that people use; each means the SXM form where there are several.
 _ALIASES = {
