@@ -6,6 +6,7 @@ below. `...` is welcome everywhere: it means "not started" and stops nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from helpers.answers import of_function, untouched
 from helpers.checks.catalogue import text
 from helpers.checks.engine import Outcome
 from helpers.checks.feedback import as_html, as_text
-from helpers.output import publish
+from helpers.output import explain_missing_names, publish
 from helpers.session import LabError, Machine, Session, begin
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"
@@ -35,6 +36,7 @@ def setup(notebook: str, device: str | None = None, simulate: str | None = None)
     global _session
     _session = begin(notebook, device, simulate)
     machine = _session.machine
+    explain_missing_names()
     if machine.origin == "simulated":
         print(
             f"No GPU in use: this notebook runs on a model of one, {machine.name}. "
@@ -104,6 +106,8 @@ def measure(
     wrong on purpose. When graded, the recorded measurement is returned and nothing is timed.
     """
     session = _now(exercise)
+    if session.machine.cpu:
+        cache = "hot"  # nothing here can empty a CPU's caches; the record says so
     functions = dict(fn) if isinstance(fn, Mapping) else {label: fn}
     for name in [n for n, f in functions.items() if f is ...]:
         print(f"{f'{exercise} {name}'.strip()}: not started, so there is nothing to measure yet.")
@@ -131,9 +135,9 @@ def sweep(
 ) -> dict[str, list[float]]:
     """Time a family of functions: `series[name](point)` makes the function for one point.
 
-    Returns the median seconds of each series in the order of `points`; NaN where the memory did
-    not suffice. Compiled versions are forgotten between points: past eight of one function they
-    would silently stay eager.
+    Returns the median seconds of each series in the order of `points`; NaN, with a sentence,
+    where a point could not be measured (memory, for example). Compiled versions are
+    forgotten between points: past eight of one function they would silently stay eager.
     """
     import torch
 
@@ -159,7 +163,7 @@ def sweep(
                         purpose="demonstration",
                         origin=m.origin,
                     )
-            except timing.OutOfMemory as error:
+            except timing.MeasureError as error:
                 print(f"{label}: {error}")
                 curves[name].append(float("nan"))
             else:
@@ -223,7 +227,7 @@ def ceiling() -> roofline.Roof:
         exercise = f"{session.number}-0"
         kept = session.evidence.latest(exercise, "measurement", "ceiling")
         if session.replaying and kept:
-            session.roof = roofline.Roof.from_dict(kept.value)
+            session.roof = roofline.Roof(**kept.value)
         else:
             dtype = {2: "fp16", 4: "fp32"}[session.machine.itemsize]
             session.roof = roofline.measure_ceiling(dtype)
@@ -231,7 +235,7 @@ def ceiling() -> roofline.Roof:
                 session.record(
                     exercise,
                     "measurement",
-                    session.roof.to_dict(),
+                    _roof_data(session.roof),
                     label="ceiling",
                     origin=session.machine.origin,
                 )
@@ -256,7 +260,7 @@ def reveal(exercise: str, label: str = "") -> None:
     guess = session.evidence.latest(exercise, "prediction")
     seconds = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
     predicted = guess.value * seconds[guess.unit] if guess and guess.unit in seconds else None
-    bounds = {roof.label: roofline.times(work, roof).program for roof in roofs()}
+    bounds = {roof.label: _bound(work, roof) for roof in roofs()}
     bars = plots.Bars(
         prediction=predicted,
         datasheet=bounds.get("datasheet peak"),
@@ -273,17 +277,21 @@ def reveal(exercise: str, label: str = "") -> None:
     plots.show(axes.figure)
 
 
-def ledger(exercise: str, labels: Sequence[str]) -> None:
-    """Residual ledger: what memory, compute and the host explain of each time, and what is left."""
+def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> None:
+    """Residual ledger: what memory, compute and the host explain of each time, and what is left.
+
+    `fused` names the labels that run as one kernel: their intermediates never reach memory.
+    """
     session = _now(exercise)
     books = {}
     for label in labels:
         record = session.evidence.latest(exercise, "measurement", label)
         work = session.work.get((exercise, label))
         if record is not None and work is not None:
-            books[label] = roofline.ledger(
-                statistics.median(record.value["samples"]), roofline.times(work, ceiling())
-            )
+            roof = ceiling()
+            times = roofline.times(work, roof, roof.host_per_op, fused=label in fused)
+            seconds = statistics.median(record.value["samples"])
+            books[label] = roofline.ledger(seconds, times)
     if not books:
         print(f"{exercise}: nothing measured yet, so there is nothing to explain.")
         return
@@ -366,6 +374,18 @@ def _now(exercise: str | None = None) -> Session:
         except KeyError as error:
             raise LabError(error.args[0]) from None
     return _session
+
+
+def _bound(work: Any, roof: roofline.Roof) -> float | None:
+    """Seconds that `work` needs under `roof`; None where the roof lacks a rate that it uses."""
+    try:
+        return roofline.times(work, roof, ceiling().host_per_op).program
+    except roofline.RooflineError:
+        return None
+
+
+def _roof_data(roof: roofline.Roof) -> dict[str, Any]:
+    return dataclasses.asdict(dataclasses.replace(roof, rates=dict(roof.rates)))
 
 
 def _cell(value: Any) -> str:

@@ -20,3 +20,26 @@ def publish(data: Mapping[str, Any]) -> None:
         display(dict(data), raw=True)
     else:
         print(data["text/plain"])
+
+
+def explain_missing_names() -> None:
+    """After a NameError in a cell, add the usual reason: a cell above was not run.
+
+    Happens after every restart, and the traceback alone does not say so. Does nothing outside
+    IPython.
+    """
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    if (shell := get_ipython()) is None:
+        return
+
+    def told(self: Any, kind: type, error: NameError, trace: Any, tb_offset: Any = None) -> None:
+        self.showtraceback((kind, error, trace), tb_offset=tb_offset)
+        print(
+            f"{error.name!r} has no value in this kernel. Run the cells above this one first, "
+            "from the top, or look at the spelling."
+        )
+
+    shell.set_custom_exc((NameError,), told)

@@ -366,7 +366,7 @@ def falsify(answer: Any, context: Context) -> Outcome:
     score = 0.6 * len(held) / len(factors)
     left = supported(factors)
     if not left:
-        return Outcome("cannot_tell", have=seen, key="cannot_tell", next_step="")
+        raise Wrong("unclear", state="cannot_tell", have=seen)
     if picked not in left:
         raise Wrong(
             "contradicted",

@@ -90,8 +90,7 @@ lab.check("04-2", unit)
 # JavaScript also costs the allocator time. Here only the lorries count.
 
 # %%
-axes = plots.draw_trips_pair(3)
-plots.show(axes[0].figure)
+plots.show(plots.draw_trips_pair(3))
 
 # %% [markdown]
 # The lab's tensor is large on purpose, so that no cache can hold it.
@@ -251,7 +250,7 @@ lab.show_table(table, bound_ms=bound_ms)
 # the share that moving bytes explains, the share that arithmetic adds, and what nothing explains.
 
 # %%
-lab.ledger("04-6", ["cos x1", "cos x3", "fused"])
+lab.ledger("04-6", ["cos x1", "cos x3", "fused"], fused=["fused"])
 
 # %% [markdown]
 # Fusion took away two of three trips. It took away no cosine. Section 7 finds the point where
@@ -543,7 +542,7 @@ print("same values:", torch.allclose(gated(small_g, small_u), gated_fused(small_
 # ledger.
 
 # %%
-lab.ledger("04-12", ["eager", "fused"])
+lab.ledger("04-12", ["eager", "fused"], fused=["fused"])
 
 # %% [markdown]
 # ## 11 · Where fusion does not pay

@@ -314,3 +314,15 @@ def test_the_knee_reproduces_the_published_ones():
     # between 32 and 64; fp16 on a T4 at its nominal rates leaves about 51 operations per trip
     assert 50 <= nb04.knee(1500e9, 9.75e12, 4, 1) <= 53
     assert 50 <= nb04.knee(320e9, 4.05e12, 2, 1) <= 51
+
+
+def test_what_ifs_that_move_nothing_settle_nothing(t4):
+    t4.evidence.records = [r for r in t4.evidence.records if r.exercise != "04-10"
+                           or r.kind == "prediction"]  # fmt: skip
+    from tests.checks.conftest import measurement
+
+    for label in ("as it is", *nb04.WHAT_IFS):
+        t4.evidence.add(measurement("04-10", label, 0.01, 2**29))
+    outcome = checks.grade("04-10", "memory", t4)
+    assert (outcome.state, outcome.fraction) == ("cannot_tell", 0.0)
+    assert outcome.next_step and outcome.expected
