@@ -87,9 +87,9 @@ def test_an_unknown_path_names_its_neighbours():
     assert str(caught.value).startswith("There is no fact 'device.t4.bandwith'. Did you mean ")
     assert "device.t4.bandwidth" in str(caught.value)
     assert isinstance(caught.value, KeyError)
-    with pytest.raises(FactError, match="device.t4.peak.fp16"):
+    with pytest.raises(FactError, match=r"device\.t4\.peak\.fp16"):
         fact("device.t4.peak")
-    with pytest.raises(FactError, match="no table named 'price.nobody'"):
+    with pytest.raises(FactError, match=r"no table named .price\.nobody."):
         label("price.nobody")
 
 
@@ -211,7 +211,9 @@ def test_the_ladder_climbs():
         assert times == sorted(times)
         assert times[-1] < 1.5 * times[0], "eight rows cost far less than eight times one"
     for gpu in ("t4", "l4"):
-        found = [f.value for p, f in facts().items() if p.startswith(f"result.action_expert.{gpu}_")]
+        found = [
+            f.value for p, f in facts().items() if p.startswith(f"result.action_expert.{gpu}_")
+        ]
         assert found == sorted(found)
 
 
