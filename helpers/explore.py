@@ -1,0 +1,130 @@
+"""Explorers: a figure with at most three controls, or its static twin where nothing can move."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from helpers import plots
+from helpers.plots.display import in_notebook
+
+MOST_CONTROLS = 3
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number from ``low`` to ``high``; an int default makes an integer slider."""
+
+    default: float
+    low: float
+    high: float
+    step: float = 1
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.default <= self.high:
+            raise ValueError(f"Slider: {self.default} is outside {self.low} to {self.high}.")
+
+    def widget(self, name: str) -> Any:
+        import ipywidgets
+
+        whole = isinstance(self.default, int)
+        kind = ipywidgets.IntSlider if whole else ipywidgets.FloatSlider
+        return kind(
+            value=self.default, min=self.low, max=self.high, step=self.step,
+            description=self.label or name, **_COMMON,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of ``options``, each a value or a pair (label, value); the default is a value."""
+
+    default: Any
+    options: tuple[Any, ...]
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        values = [o[1] if isinstance(o, tuple) else o for o in self.options]
+        if self.default not in values:
+            raise ValueError(f"Choice: {self.default!r} is not one of {values}.")
+
+    def widget(self, name: str) -> Any:
+        import ipywidgets
+
+        return ipywidgets.Dropdown(
+            options=list(self.options), value=self.default,
+            description=self.label or name, style=_COMMON["style"],
+        )  # fmt: skip
+
+
+# Redraw when the slider is let go: a figure takes too long to follow every step.
+_COMMON: dict[str, Any] = {
+    "continuous_update": False,
+    "style": {"description_width": "initial"},
+}
+
+
+def static_reason() -> str | None:
+    """Return why no widget can be used here, or None where one can."""
+    if os.environ.get("NBGRADER_EXECUTION"):
+        return "grading runs have nobody to move a slider"
+    if os.environ.get("BRRR_STATIC", "0") not in ("", "0"):
+        return "BRRR_STATIC is set"
+    if not in_notebook():
+        return "this is not a running notebook"
+    if find_spec("ipywidgets") is None:
+        return "ipywidgets is not installed"
+    return None
+
+
+def static_twin(draw: Callable[..., Any], **controls: Slider | Choice) -> Any:
+    """Return the figure that ``draw`` makes from the defaults of ``controls``."""
+    return draw(**{name: control.default for name, control in controls.items()}).figure
+
+
+def explorer(draw: Callable[..., Any], **controls: Slider | Choice) -> None:
+    """Show ``draw(**values)`` with a control for each value, or its static twin.
+
+    ``draw`` makes a new figure from plain values and returns its Axes. Raises ValueError for no
+    control or more than three.
+    """
+    if not 1 <= len(controls) <= MOST_CONTROLS:
+        raise ValueError(f"An explorer has 1 to {MOST_CONTROLS} controls; got {len(controls)}.")
+    reason = static_reason()
+    if reason is not None:
+        values = ", ".join(f"{c.label or name} = {c.default}" for name, c in controls.items())
+        print(f"Picture for {values} (no controls: {reason}).")
+        plots.show(static_twin(draw, **controls))
+        return
+    from ipywidgets import interact
+
+    def update(**values: Any) -> None:
+        plots.show(draw(**values).figure)
+
+    interact(update, **{name: control.widget(name) for name, control in controls.items()})
+
+
+def fusion(device: str | Any = "t4", operations: int = 3) -> None:
+    """Explore when fusing stops being free: cost of an operation, dtype and device.
+
+    ``device``: the one to start with, a Device or its key or name. ``operations``: the length of
+    chain whose speed-up is marked; the axis shows all lengths.
+    """
+    from helpers import devices
+
+    start = device if isinstance(device, devices.Device) else devices.get(device)
+    known = tuple((d.name, d.key) for d in devices.all_devices())
+
+    def draw(cost_per_op: float, dtype: str, device: str) -> Any:
+        return plots.draw_fusion_explorer(None, operations, cost_per_op, dtype, device)
+
+    explorer(
+        draw,
+        cost_per_op=Slider(1, 1, 60, 1, "cost per operation (multiply 1, cosine tens)"),
+        dtype=Choice("fp16", ("fp16", "fp32"), "dtype"),
+        device=Choice(start.key, known, "device"),
+    )

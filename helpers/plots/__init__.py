@@ -1,0 +1,46 @@
+"""Figures that carry the teaching: pure drawing on matplotlib Axes, no measuring, no torch.
+
+Every ``draw_*`` function takes an Axes (or None for a fresh figure) and returns the Axes. It names
+the device and the origin of its numbers in the title, keeps apart by marker, line style or hatch
+what it also keeps apart by colour, and leaves a description in words behind for :func:`alt_text`.
+Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or TFLOP/s.
+"""
+
+from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.display import alt_text, png, show
+from helpers.plots.fusion import draw_fusion_explorer, free_operations
+from helpers.plots.roofline import Point, draw_roofline
+from helpers.plots.style import ORIGINS, figure
+from helpers.plots.sweep import draw_sweep
+from helpers.plots.timeline import (
+    Event,
+    draw_timeline,
+    events_from_profiler,
+    events_from_trace,
+    idle_share,
+)
+from helpers.plots.trips import draw_trips, draw_trips_pair
+
+__all__ = [
+    "ORIGINS",
+    "Bars",
+    "Event",
+    "Point",
+    "alt_text",
+    "draw_bars",
+    "draw_fusion_explorer",
+    "draw_ledger",
+    "draw_roofline",
+    "draw_sweep",
+    "draw_timeline",
+    "draw_trips",
+    "draw_trips_pair",
+    "events_from_profiler",
+    "events_from_trace",
+    "figure",
+    "free_operations",
+    "idle_share",
+    "off_by",
+    "png",
+    "show",
+]
