@@ -40,16 +40,15 @@ def run(order: dict[str, Any]) -> dict[str, str]:
 
 
 def _last(order: dict[str, Any]) -> str:
-    """Which cell was running, from the copy that papermill keeps as it goes."""
+    """Which cell ran last, from the copy that papermill keeps as it goes."""
     target = Path(order["target"])
-    if not target.exists():
-        return "no cell had finished"
-    cells = json.loads(target.read_text("utf-8"))["cells"]
+    cells = json.loads(target.read_text("utf-8"))["cells"] if target.exists() else []
+    last = "no cell had begun"
     for number, cell in enumerate(cells, 1):
-        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
+        if cell["cell_type"] == "code" and cell["metadata"]["papermill"]["start_time"]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id")
-            return f"it was cell {name or f'number {number}'}"
-    return "no cell was running"
+            last = f"it was cell {name or f'number {number}'}"
+    return last
 
 
 if __name__ == "__main__":
