@@ -78,7 +78,7 @@ class CudaSampler(HostSampler):
                 f"little GPU memory is free: only {size / 2**20:.0f} MiB were written between "
                 f"samples, so part of the data may still have been in L2"
             )
-        with stage(self.fn, "the L2 flush buffer that measure adds"):
+        with stage(self.fn, self.name, "the L2 flush buffer that measure adds"):
             self.buffer = torch.zeros(max(size // 4, 1), dtype=torch.int32, device="cuda")
         times = []
         for _ in range(2):
@@ -132,10 +132,10 @@ class CudaSampler(HostSampler):
         block, held = self._pair(self.fn, calls)
         self.cycles = self.usual
         if held and block - self.empty <= 0.5e-6 + 0.25 * self.empty:
-            raise returned_at_once(self.fn, on_gpu=True)
+            raise returned_at_once(self.name, on_gpu=True)
 
     def take(self) -> None:
-        with stage(self.fn, "a timed call"):
+        with stage(self.fn, self.name, "a timed call"):
             took, held = self._held()
         self.unheld += not held
         self.samples.append(took / self.calls)

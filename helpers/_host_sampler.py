@@ -21,9 +21,11 @@ class HostSampler:
 
     kind, origin, held = "wall", "measured", None
 
-    def __init__(self, fn: Callable[[], object], cache: str, warmup: float, shared: bool) -> None:
-        self.fn, self.warmup, self.shared = fn, warmup, shared
-        self.cache = cache
+    def __init__(
+        self, fn: Callable[[], object], name: str, cache: str, warmup: float, shared: bool
+    ) -> None:
+        self.fn, self.name = fn, name
+        self.cache, self.warmup, self.shared = cache, warmup, shared
         self.notes: list[str] = []
         self.samples: list[float] = []
         self.host: float | None = None
@@ -45,15 +47,15 @@ class HostSampler:
 
     def start(self) -> None:
         """The first call, timed apart, then warm-up, then the size of a sample."""
-        with stage(self.fn, "its first call"):
+        with stage(self.fn, self.name, "its first call"):
             self.wait()
             begin = clock.now()
             result = self.fn()
             self.wait()
             self.first_call = clock.now() - begin
-        check_result(result, self.fn)
+        check_result(result, self.name)
         del result  # its memory belongs to the next call
-        with stage(self.fn, "a warm-up call"):
+        with stage(self.fn, self.name, "a warm-up call"):
             self._warm_up()
             self._prepare()
 
@@ -97,7 +99,7 @@ class HostSampler:
     def _prepare(self) -> None:
         self.calls = max(1, math.ceil(BLOCK / max(self.wall, 1e-8)))
         if self.wall < 1e-6 and self._is_empty():
-            raise returned_at_once(self.fn, on_gpu=False)
+            raise returned_at_once(self.name, on_gpu=False)
 
     def _is_empty(self) -> bool:
         """Compare the fastest blocks of `fn` and of a function without a body, taken in turn."""
@@ -106,7 +108,7 @@ class HostSampler:
 
     def take(self) -> None:
         """Append one sample (s per call)."""
-        with stage(self.fn, "a timed call"):
+        with stage(self.fn, self.name, "a timed call"):
             if self.shared and self.wall < 0.01:
                 self.fn()  # the other functions had the caches since this one's last turn
             self.samples.append(loop(self.fn, self.calls) / self.calls)

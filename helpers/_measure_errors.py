@@ -42,39 +42,39 @@ def check_callable(fn: object, position: str) -> None:
         ) from None
 
 
-def check_result(result: object, fn: Callable[[], object]) -> None:
-    """Raise MeasureError when `fn` handed back a function, so that its work was never done."""
+def check_result(result: object, name: str) -> None:
+    """Raise MeasureError when what `name` handed back is a function: its work was never done."""
     if inspect.isroutine(result) or isinstance(result, functools.partial):
         raise MeasureError(
-            f"{name_of(fn)} returned a function ({name_of(result)}) instead of doing the work: "
+            f"{name} returned a function ({name_of(result)}) instead of doing the work: "
             f"did you forget to call it? Add the ()."
         )
 
 
-def returned_at_once(fn: Callable[[], object], on_gpu: bool) -> MeasureError:
+def returned_at_once(name: str, on_gpu: bool) -> MeasureError:
     """The error for a function that did no work that the clock can see."""
     if on_gpu:
         return MeasureError(
-            f"{name_of(fn)} returned at once: nothing was queued on the GPU between the two "
+            f"{name} returned at once: nothing was queued on the GPU between the two "
             f"events, so check that it does its work when called, on the current stream, and "
             f"that its tensors are on the GPU."
         )
     return MeasureError(
-        f"{name_of(fn)} returned at once: its time cannot be told from that of an empty "
+        f"{name} returned at once: its time cannot be told from that of an empty "
         f"function, so check that it does its work when called."
     )
 
 
 @contextmanager
-def stage(fn: Callable[[], object], which: str) -> Iterator[None]:
-    """Turn whatever `fn` raises inside into a MeasureError that says in which call."""
+def stage(fn: Callable[[], object], name: str, which: str) -> Iterator[None]:
+    """Turn whatever `fn`, called `name`, raises inside into a MeasureError that says in which call."""
     try:
         yield
     except MeasureError:
         raise
     except Exception as error:
         if _is_out_of_memory(error):
-            sentence = _out_of_memory(error, fn, which)
+            sentence = _out_of_memory(error, name, which)
             # The stack of the failed call still holds its tensors: let go, then give them back.
             traceback.clear_frames(error.__traceback__)
             error.__traceback__ = None
@@ -82,7 +82,7 @@ def stage(fn: Callable[[], object], which: str) -> Iterator[None]:
             raise MeasureError(sentence) from None
         message = str(error).strip().split("\n")[0].rstrip(".") or "no message"
         raise MeasureError(
-            f"{name_of(fn)} raised {type(error).__name__} in {which}{_line(error, fn)}: "
+            f"{name} raised {type(error).__name__} in {which}{_line(error, fn)}: "
             f"{message}; run it once by itself and make that work first."
         ) from error
 
@@ -119,7 +119,7 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def _out_of_memory(error: Exception, fn: Callable[[], object], which: str) -> str:
+def _out_of_memory(error: Exception, name: str, which: str) -> str:
     import torch
 
     on_gpu = isinstance(error, torch.cuda.OutOfMemoryError)
@@ -130,7 +130,7 @@ def _out_of_memory(error: Exception, fn: Callable[[], object], which: str) -> st
         asked = f" when {int(match[1]) / 2**30:.4g} GiB more were asked for"
     freed = " (its cache has been freed)" if on_gpu else ""
     return (
-        f"{name_of(fn)} ran out of {'GPU' if on_gpu else 'host'} memory in {which}{asked}: try a "
+        f"{name} ran out of {'GPU' if on_gpu else 'host'} memory in {which}{asked}: try a "
         f"smaller size, say half, or del the tensors you no longer need{freed}."
     )
 

@@ -44,7 +44,8 @@ class Measurement:
     samples: one entry per timed event pair or timed block, each already divided by its calls.
     first_call: the very first call, with compilation and lazy initialisation; None of the samples.
     host: what the host needs to queue one call on an idle GPU; None where there is no queue (CPU).
-    wall: per call of a loop that waits for the device once at its end.
+    wall: per call of a loop that waits for the device once at its end; caches as the loop finds
+    them, so hot.
     clock: "cuda-events" (GPU time) or "wall". cache: "cold" (L2 flushed before each sample) or
     "hot". origin: "measured", "simulated" or "replayed".
     held: True when the GPU could not start before everything was queued, in every sample; False

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from helpers import clock
 from helpers._cuda_sampler import CudaSampler
 from helpers._host_sampler import HostSampler
-from helpers._measure_errors import MeasureError, check_callable
+from helpers._measure_errors import MeasureError, check_callable, name_of
 from helpers._measurement import Measurement, Ratio, quantile, ratio, seconds, spread
 
 __all__ = [
@@ -83,7 +83,10 @@ def interleave(
     _check_options(fns, cache, budget, warmup, min_samples, max_samples)
     make = CudaSampler if _on_gpu(device) else HostSampler
     shared = len(fns) > 1
-    samplers = [make(fn, cache, min(warmup, budget / 2), shared) for fn in fns]
+    samplers = [
+        make(fn, name_of(fn) + f" (argument {i})" * shared, cache, min(warmup, budget / 2), shared)
+        for i, fn in enumerate(fns, 1)
+    ]
     first = 0.0
     begin = clock.now()
     for sampler in samplers:

@@ -56,6 +56,12 @@ def test_a_function_that_raises_says_which_call_and_where():
     assert "in a timed call" in sentence(fails_after(4), warmup=0.0)
 
 
+def test_of_several_functions_the_failing_one_is_named():
+    x = torch.zeros(1 << 16)
+    with pytest.raises(MeasureError, match=r"lambda \(argument 2\) raised ZeroDivisionError"):
+        interleave(lambda: x.cos(), lambda: 1 / 0, device="cpu", budget=0.1)
+
+
 def test_the_cause_is_kept_for_debuggers():
     with pytest.raises(MeasureError) as caught:
         measure(lambda: 1 / 0, device="cpu")
