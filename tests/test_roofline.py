@@ -343,3 +343,20 @@ def test_measure_ceiling_leaves_the_matmul_precision_alone(monkeypatch):
 def test_measure_ceiling_refuses_other_dtypes():
     with pytest.raises(RooflineError, match="fp16, bf16, fp32, not 'int8'"):
         measure_ceiling("int8")
+
+
+@pytest.mark.parametrize("key", ["t4", "a100_80_sxm"])
+def test_measure_ceiling_on_a_simulated_gpu_finds_the_published_roof(key):
+    from helpers.simgpu import SimulatedGPU
+
+    device = get(key)
+    with SimulatedGPU(key):
+        roof = measure_ceiling("fp16")
+    published = sustained(device)
+    assert roof.origin == "simulated"
+    assert roof.device == f"{device.torch_names[0]} (simulated)"
+    assert roof.lanes == device.fp32_lanes_per_sm
+    assert roof.bandwidth == pytest.approx(published.bandwidth, rel=0.05)
+    assert roof.rates["fp16"] == pytest.approx(published.rates["fp16"], rel=0.05)
+    assert roof.vector_rate == pytest.approx(published.vector_rate, rel=0.05)
+    assert 1e-6 < roof.host_per_op < 1e-3
