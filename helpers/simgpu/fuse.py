@@ -1,0 +1,259 @@
+"""What torch.compile makes of a run of operations: which of them share a kernel.
+
+Rules, simpler than Inductor's and of the same kind: matrix products and attention stay kernels of
+their own; pointwise operations, copies, gathers and random numbers over the same number of elements
+join the kernel of their producer, or one that reads the same tensor; so does a reduction over that
+number of elements, and what follows it row by row. A reduction to a single number needs the whole
+grid to finish, so what uses its result for every element starts a new kernel.
+A kernel moves what it reads from outside and what somebody needs afterwards; the rest stays in
+registers, in fp32.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from helpers.simgpu import model
+from helpers.simgpu.tensor import Block, SimTensor
+
+if TYPE_CHECKING:
+    from helpers.simgpu.execute import Plan, Schema
+    from helpers.simgpu.gpu import SimulatedGPU
+
+FUSABLE = {"pointwise", "reduction", "copy", "gather", "random"}
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class Group:
+    """Operations that become one kernel, in the order in which kernels start."""
+
+    def __init__(self, order: int, space: int, fusable: bool) -> None:
+        self.order, self.space, self.fusable = order, space, fusable
+        self.plans: list[Plan] = []
+        self.read: dict[int, int] = defaultdict(int)
+        """Bytes read from outside, by block."""
+        self.written: dict[int, int] = {}
+        self.whole: set[int] = set()
+        """Blocks that hold the result of a reduction to a single number."""
+        self.reduces = False
+
+    def accepts(self, plan: Plan, reads: list[int]) -> bool:
+        """Whether one more operation can run in this kernel."""
+        space = plan.op.elements
+        if not self.fusable or (space > 1 and any(uid in self.whole for uid in reads)):
+            return False
+        if space == self.space:
+            return True
+        inside = all(uid in self.written for uid in reads)
+        if space < self.space:  # row by row, after a reduction
+            return self.reduces and inside and space > 0 and self.space % space == 0
+        # a small pointwise run that is broadcast: computed again for every element
+        return not self.reduces and bool(self.space) and space % self.space == 0
+
+    def kernel_name(self) -> str:
+        """A name in the manner of generated kernels."""
+        if not self.fusable:
+            return self.plans[0].op.name
+        names = [plan.op.name.split(".")[1].strip("_") for plan in self.plans]
+        kind = "red" if self.reduces else "poi"
+        return f"triton_{kind}_fused_{'_'.join(dict.fromkeys(names))}"
+
+
+class Recorder:
+    """Operations of one call of a compiled function, gathered into kernels."""
+
+    def __init__(self, gpu: SimulatedGPU) -> None:
+        self.gpu = gpu
+        self.operations = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.groups: list[Group] = []
+        self._writer: dict[int, Group] = {}
+        self._reader: dict[int, int] = {}
+        self._blocks: dict[int, weakref.ref[Block]] = {}
+        self._inside: set[int] = set()
+        self._current: Group | None = None
+
+    def assign(self, plan: Plan, reads: list[SimTensor], writes: list[SimTensor]) -> Group:
+        """Choose the kernel for an operation, before its values are computed."""
+        self.operations += 1
+        read_ids = [t._block.uid for t in reads]
+        first = max(
+            [self._writer[uid].order for uid in read_ids if uid in self._writer]
+            + [self._writer[uid].order for t in writes if (uid := t._block.uid) in self._writer]
+            + [self._reader.get(t._block.uid, 0) for t in writes],
+            default=0,
+        )
+        group = self._choose(plan, read_ids, first)
+        for tensor in reads:
+            uid = tensor._block.uid
+            self._blocks.setdefault(uid, weakref.ref(tensor._block))
+            self._reader[uid] = max(self._reader.get(uid, 0), group.order)
+            if uid not in group.written:
+                size = min(stored_bytes(tensor._inner), plan.op.bytes_read)
+                group.read[uid] = min(max(group.read[uid], size), tensor._block.nbytes)
+        group.plans.append(plan)
+        group.reduces |= plan.op.kind == "reduction"
+        self._current = group
+        return group
+
+    def _choose(self, plan: Plan, reads: list[int], first: int) -> Group:
+        fusable = plan.op.kind in FUSABLE
+        if fusable:
+            for group in reversed(self.groups[first:]):
+                related = any(uid in group.written or uid in group.read for uid in reads)
+                if (related or not reads) and group.accepts(plan, reads):
+                    group.space = max(group.space, plan.op.elements)
+                    return group
+        group = Group(len(self.groups), plan.op.elements, fusable)
+        self.groups.append(group)
+        return group
+
+    def finished(self, plan: Plan, outputs: list[SimTensor], fresh: set[int]) -> None:
+        """Note what the operation wrote; ``fresh`` are the blocks that did not exist before."""
+        group = self._current
+        for tensor in outputs:
+            block = tensor._block
+            self._blocks.setdefault(block.uid, weakref.ref(block))
+            self._writer[block.uid] = group
+            size = min(stored_bytes(tensor._inner), max(plan.op.bytes_written, 1))
+            group.written[block.uid] = max(group.written.get(block.uid, 0), size)
+            if block.uid in fresh:
+                self._inside.add(block.uid)
+            if plan.op.kind == "reduction" and tensor.numel() == 1 and plan.op.elements > 1:
+                group.whole.add(block.uid)
+
+    def kernels(self) -> list[tuple[model.Task, tuple[tuple[int, int], ...], bool]]:
+        """End the run: (work, operands, generated by the compiler) of each kernel, in order."""
+        memory, borrowed, found = self.gpu.runtime.memory, {}, []
+        for group in self.groups:
+            operands, nbytes = [], 0
+            for uid, size in group.read.items():
+                operands.append((self._address(uid, borrowed, memory), size))
+                nbytes += size
+            for uid, size in group.written.items():
+                block = self._blocks[uid]()
+                later = self._reader.get(uid, -1) > group.order
+                if block is None and not later and uid in self._inside and group.fusable:
+                    continue
+                if block is not None and block.memory is None:
+                    block.place(memory)
+                elif block is None and uid not in borrowed:
+                    borrowed[uid] = (memory.allocate(size), size)
+                operands.append((self._address(uid, borrowed, memory), size))
+                nbytes += size
+            found.append((self._task(group, nbytes), tuple(operands), group.fusable))
+            for uid in [u for u in borrowed if self._reader.get(u, -1) <= group.order]:
+                memory.free(*borrowed.pop(uid))
+        for address, size in borrowed.values():
+            memory.free(address, size)
+        self._reset()
+        return found
+
+    def _address(self, uid: int, borrowed: dict, memory: Any) -> int:
+        if uid in borrowed:
+            return borrowed[uid][0]
+        block = self._blocks[uid]()
+        if block is None:
+            return -uid  # gone already: its memory was an argument's
+        if block.memory is None:
+            block.place(memory)
+        return block.address
+
+    def _task(self, group: Group, nbytes: int) -> model.Task:
+        if not group.fusable:
+            task = group.plans[0].task
+            return model.Task(task.name, task.bytes, task.flops, task.matmul, task.lane_operations)
+        functions: dict[int, list[str]] = defaultdict(list)
+        extra = 0.0
+        for plan in group.plans:
+            functions[plan.op.elements] += plan.op.functions
+            if plan.op.kind == "reduction":
+                extra += plan.op.flops
+        lanes = self.gpu.device.fp32_lanes_per_sm
+        work = sum(n * model.lane_slots(tuple(f), lanes) for n, f in functions.items())
+        flops = sum(plan.op.flops for plan in group.plans)
+        return model.Task(group.kernel_name(), nbytes, flops, (), work + extra)
+
+
+def stored_bytes(tensor: torch.Tensor) -> int:
+    """Bytes behind a tensor, an expanded dimension counted once."""
+    count = 1
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        if stride:
+            count *= size
+    return count * tensor.element_size()
+
+
+# Values of a fused kernel: intermediates in fp32, one rounding where they leave
+
+
+def keeps_fp32(plan: Plan, values: Any) -> bool:
+    """Whether the operation takes part in a fused kernel on halves."""
+    tensors = [t for t in _each(values)]
+    return plan.op.kind in ("pointwise", "reduction", "copy") and any(t.dtype in HALVES for t in tensors)
+
+
+def fp32_job(
+    group: Group, plan: Plan, schema: Schema, func: Any, args: tuple, kwargs: dict
+) -> Any:
+    """A function that computes the operation in fp32 and rounds what it leaves behind."""
+    written = [a for i, a in enumerate(args) if i in schema.written and isinstance(a, SimTensor)]
+    twins = [(t, _twin(t, group)) for t in written if t.dtype in HALVES]
+    values, named = _wide(args, group), _wide(kwargs, group)
+    for tensor in written:
+        if tensor.dtype not in HALVES:
+            tensor._block.fused = None
+
+    def job() -> Any:
+        raw = func(*values, **named)
+        for tensor, twin in twins:
+            tensor._inner.copy_(twin)
+        if schema.written:
+            return args[schema.written[0]]._inner if isinstance(schema.written[0], int) else raw
+        results = raw if isinstance(raw, tuple) else (raw,)
+        rounded = []
+        for value, dtype in zip(results, plan.dtypes, strict=True):
+            out = value.to(dtype)
+            if dtype in HALVES and value.dtype == torch.float32:
+                out.fp32_twin = (group, value)
+            rounded.append(out)
+        return tuple(rounded) if isinstance(raw, tuple) else rounded[0]
+
+    return job
+
+
+def _wide(value: Any, group: Group) -> Any:
+    if isinstance(value, SimTensor):
+        if value.dtype not in HALVES:
+            return value._inner
+        if value._block.fused is not None and value._block.fused[0] is group:
+            return _twin(value, group)
+        return value._inner.float()
+    if isinstance(value, list | tuple):
+        return type(value)([_wide(item, group) for item in value])
+    if isinstance(value, dict):
+        return {key: _wide(item, group) for key, item in value.items()}
+    return value
+
+
+def _twin(tensor: SimTensor, group: Group) -> torch.Tensor:
+    """The same view of the block's fp32 values, made from the rounded ones if there are none."""
+    inner, block = tensor._inner, tensor._block
+    if block.fused is None or block.fused[0] is not group:
+        count = inner.untyped_storage().nbytes() // inner.element_size()
+        block.fused = (group, inner.as_strided((count,), (1,), 0).float())
+    return block.fused[1].as_strided(inner.shape, inner.stride(), inner.storage_offset())
+
+
+def _each(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [t for item in value for t in _each(item)]
+    return []
