@@ -75,14 +75,15 @@ def _on_cpu(call: Callable[[], Any]) -> counting.Kernels:
         ran, names = _compiled_names(call)
     if not ran:
         return _eager(call)
-    if not names:
-        note = "the function is compiled, and this PyTorch does not say into how many kernels"
+    if names is None:
+        note = "the function is compiled, and this PyTorch does not show into how many kernels"
         return counting.Kernels(None, (), "cannot tell", note)
     note = "C++ kernels as Inductor makes them, and library calls between them, seen on the CPU"
     return counting.Kernels(len(names), names, "profiler", note)
 
 
 _runs = 0
+_generated = 0
 
 
 def _inductor_with_names(graph: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
@@ -91,31 +92,37 @@ def _inductor_with_names(graph: Any, example_inputs: list[Any], **_: Any) -> Cal
     One function for good: TorchDynamo keeps compiled code apart by backend, so that the learner's
     own compiled code stays as it is.
     """
+    from torch._inductor import metrics
     from torch._inductor.compile_fx import compile_fx
 
     visible = {"cpp.enable_kernel_profile": True, "fx_graph_cache": False}
+    before = metrics.generated_kernel_count
     compiled = compile_fx(graph, example_inputs, config_patches=visible)
+    generated = metrics.generated_kernel_count > before
 
     def run(*inputs: Any) -> Any:
-        global _runs
+        global _runs, _generated
         _runs += 1
+        _generated += generated
         return compiled(*inputs)
 
     return run
 
 
-def _compiled_names(call: Callable[[], Any]) -> tuple[bool, tuple[str, ...]]:
+def _compiled_names(call: Callable[[], Any]) -> tuple[bool, tuple[str, ...] | None]:
+    """Whether compiled code ran, and the kernels seen, or None if generated ones stay unseen."""
     from torch.profiler import ProfilerActivity, profile
 
-    before = _runs
+    runs, generated = _runs, _generated
     call()
-    if _runs == before:
-        return False, ()
+    if _runs == runs:
+        return False, None
     with profile(activities=[ProfilerActivity.CPU]) as prof:
         call()
     roots = [event for event in prof.events() if event.cpu_parent is None]
     names = tuple(_walk(roots))
-    return True, names if any("cpp_fused" in name for name in names) else ()
+    seen = any("cpp_fused" in name for name in names)
+    return True, names if seen or _generated == generated else None
 
 
 def _walk(events: list[Any]) -> Iterator[str]:

@@ -74,7 +74,10 @@ def op_work(func: Any, args: tuple, kwargs: dict | None, out: Any) -> Op:
 def account(func: Any, args: tuple, kwargs: dict, out: Any) -> Account:
     """`op_work` together with the tensors that were touched."""
     rule = rule_of(func)
-    reads, writes, inputs = _traffic.accesses(rule, args, kwargs, out)
+    if rule.kind == "view":
+        reads, writes, inputs = [], [], list(_traffic.tensors((args, kwargs)))
+    else:
+        reads, writes, inputs = _traffic.accesses(rule, args, kwargs, out)
     outputs = list(_traffic.tensors(out))
     name, dtype = str(func), _dtype(inputs, outputs)
     shapes = tuple(tuple(tensor.shape) for tensor in inputs or outputs)

@@ -21,9 +21,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# scalar_tensor: a Python number on its way into an operation, on the host.
 ALLOCATIONS = _names(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided "
-    "_efficientzerotensor"
+    "_efficientzerotensor scalar_tensor"
 )
 # No kernel and no bytes: allocations, aliases that the schema does not call views, questions about
 # a tensor's shape or backend.
@@ -45,7 +46,7 @@ COPIES = _names(
 )
 FILLS = _names(
     "zero zero_ zeros zeros_like new_zeros fill fill_ full full_like new_full ones ones_like "
-    "new_ones eye arange linspace logspace scalar_tensor tril_indices triu_indices"
+    "new_ones eye arange linspace logspace tril_indices triu_indices"
 )
 RANDOM = _names(
     "rand rand_like randn randn_like randint randint_like randperm uniform uniform_ normal normal_ "

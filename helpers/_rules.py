@@ -41,7 +41,8 @@ def _kind(name: str, base: str, func: Any) -> str:
         return "random"
     if name in _ops.GATHERS or name in _ops.SCATTERS:
         return "gather"
-    if base in _ops.REDUCTION_FLOPS and func._overloadname not in ("other", "binary_out"):
+    binary = base in ("max", "min") and func._overloadname in ("other", "out")
+    if base in _ops.REDUCTION_FLOPS and not binary:
         return "reduction"
     if base in _ops.POOLS or "reduction" in tags:
         return "reduction"
