@@ -72,7 +72,8 @@ class CudaSampler(HostSampler):
         properties = self.cuda.get_device_properties(self.cuda.current_device())
         l2 = getattr(properties, "L2_cache_size", 0)
         wanted = max(2 * l2, FLUSH_MIN) if l2 else FLUSH_UNKNOWN
-        size = min(wanted, int(FLUSH_SHARE * self.cuda.mem_get_info()[0]))
+        unused = self.cuda.memory_reserved() - self.cuda.memory_allocated()  # PyTorch's cache
+        size = min(wanted, int(FLUSH_SHARE * (self.cuda.mem_get_info()[0] + unused)))
         if size < 2 * l2 or size < FLUSH_MIN:
             self.notes.append(
                 f"little GPU memory is free: only {size / 2**20:.0f} MiB were written between "

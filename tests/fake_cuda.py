@@ -17,6 +17,7 @@ class FakeGPU:
 
     def __init__(self, name="Tesla T4", l2=4 * 2**20, free=14 * 2**30, hertz=1.5e9):
         self.name, self.l2, self.free, self.hertz = name, l2, free, hertz
+        self.reserved = self.allocated = 0
         self.host = self.stream = 0.0
         self.record_cost = 1e-6  # what one event keeps the stream busy
         self.bytes_per_second = 250e9
@@ -77,6 +78,8 @@ class FakeGPU:
             "get_device_properties": gpu.properties,
             "current_device": lambda: 0,
             "mem_get_info": lambda device=None: (gpu.free, 16 * 2**30),
+            "memory_reserved": lambda device=None: gpu.reserved,
+            "memory_allocated": lambda device=None: gpu.allocated,
             "synchronize": gpu.synchronize,
             "empty_cache": gpu.empty_cache,
             "Event": Event,

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import statistics
+import time
 
 import numpy as np
 import pytest
@@ -244,14 +245,9 @@ def test_on_the_real_clock_samples_are_plausible():
     assert m.first_call > 0
 
 
-def test_real_budget_with_a_call_that_sleeps():
-    import time
-
-    begin = time.perf_counter()
+def test_the_budget_holds_on_the_real_clock():
     m = measure(lambda: time.sleep(0.2), device="cpu", budget=0.7)
-    # Generous: sleeping may overrun on a busy machine, but never by another budget.
-    assert time.perf_counter() - begin - m.first_call < 2 * 0.7 + 0.2
-    assert 1 <= m.n <= 4
+    assert 1 <= m.n <= 3  # 0.7 s hold three such calls and the one that warms up at most
 
 
 def test_no_gpu_asked_for_where_there_is_none(monkeypatch):

@@ -97,6 +97,12 @@ def test_the_flush_is_twice_l2_and_never_much_of_free_memory(gpu, l2, free, size
     assert any("free" in note for note in m.notes) == (size < 32 * MIB)
 
 
+def test_what_pytorch_keeps_but_does_not_use_counts_as_free(gpu):
+    gpu.free, gpu.reserved, gpu.allocated = 100 * MIB, 13 * 2**30, 2**30
+    assert measure(kernels(gpu, 1, 1e-3)).notes == ()
+    assert set(gpu.flushed) == {32 * MIB}
+
+
 def test_hot_has_no_flush_and_several_short_calls_per_pair(gpu):
     launched = [0]
 
