@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from staff import canonical, leaks
 from staff.course import Course, CourseError
+from staff.startup import venv_first
 
 LINKS = "colab_links.md"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
@@ -34,14 +34,6 @@ class Built:
 
     solutions: dict[str, str] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
-
-
-def venv_first() -> None:
-    """Put this Python's programs first on PATH: nbgrader starts `alembic` by its bare name."""
-    here = str(Path(sys.executable).parent)
-    paths = os.environ.get("PATH", "").split(os.pathsep)
-    if paths[0] != here:
-        os.environ["PATH"] = os.pathsep.join([here, *paths])
 
 
 def build(course: Course) -> list[str]:

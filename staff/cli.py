@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from staff.course import Course, CourseError, load
+from staff.startup import skip_iri_grammar
 
+skip_iri_grammar()
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 Root = Annotated[Path, typer.Option(help="The repository's top folder.")]
 

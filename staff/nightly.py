@@ -25,8 +25,8 @@ import psutil
 from nbformat import NotebookNode
 
 from staff import canonical
-from staff.build import venv_first
 from staff.course import Course, CourseError
+from staff.startup import venv_first
 
 CHECK = "application/vnd.brrr.check+json"
 EVIDENCE = "application/vnd.brrr.evidence+json"

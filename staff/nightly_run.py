@@ -8,9 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from staff.startup import skip_iri_grammar
+
 
 def run(order: dict[str, Any]) -> dict[str, str]:
     """Execute order["notebook"] into order["target"]; the outcome and one sentence about it."""
+    skip_iri_grammar()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import papermill

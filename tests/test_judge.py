@@ -177,24 +177,17 @@ def test_the_device_of_a_context() -> None:
     assert device(name="A CPU", type="cpu").cpu and device(name="A CPU", type="cpu").device is None
 
 
-LEARNERS = {
-    "ada_right": "answer = 42",
-    "bob_wrong": "answer = 13",
-    "cai_half": "answer = 21",
-    "dee_untouched": None,
-    "eve_nan": "answer = float('nan')",
-    "fay_error": "del answer",
-    "gus_noisy": "answer = 'noisy'",
-    "hal_forged": "answer = 13\n"
-                  "display({'application/vnd.brrr.answer+json': {'exercise': '04-1', 'value': 42}},"
-                  " raw=True)",
-    "ida_redefined": "answer = 13\n_check = check\n"
-                     "def check(exercise, answer):\n    _check(exercise, answer)\n"
-                     "    _check(exercise, answer)",
-    "jon_stderr": "answer = 42\nimport sys\n"
-                  "def check(exercise, answer, check=check):\n"
-                  "    print('warning', file=sys.stderr)\n    check(exercise, answer)",
-    "kim_seed": "answer = 'seed'",
+NAN = "answer = float('nan')"
+FORGED = ("answer = 13\ndisplay({'application/vnd.brrr.answer+json': "
+          "{'exercise': '04-1', 'value': 42}}, raw=True)")
+TWICE = ("answer = 42\nreal = check\ndef check(exercise, answer):\n"
+         "    real(exercise, answer)\n    real(exercise, answer)")
+STDERR = ("answer = 42\nimport sys\ndef check(exercise, answer):\n"
+          "    print('warning', file=sys.stderr)\n    real(exercise, answer)")
+LEARNERS = {  # what stands in the answer cells of 04-1 to 04-6
+    "mixed": ["answer = 13", "answer = 21", NAN, "del answer", "answer = 'noisy'", "answer = 42"],
+    "untouched": [None] * 6,
+    "hostile": [FORGED, "answer = 'seed'", TWICE, STDERR, "1 / 0", "answer = 42"],
 }
 
 
@@ -202,24 +195,22 @@ LEARNERS = {
 def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One class, graded by one `nbgrader autograde day1`; the folder and what it printed."""
     root = tmp_path_factory.mktemp("class")
-    course = tiny_course.write(root, {
-        "04_tiny": tiny_course.SETUP + tiny_course.exercise("04-1") + tiny_course.exercise("04-2")})
+    exercises = [tiny_course.exercise(f"04-{n}") for n in range(1, 7)]
+    course = tiny_course.write(root, {"04_tiny": tiny_course.SETUP + "".join(exercises)})
     build.build(course)
     (root / "tiny_grader.py").write_text(GRADER, "utf-8")
     with (root / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('\nc.Judge.grader = "tiny_grader.grade"\n')
     (course.sources / "04_tiny.evidence.json").write_text("the instructor's own", "utf-8")
     (course.sources / "04_tiny.replay.json").write_text("the instructor's own", "utf-8")
-    for learner, text in LEARNERS.items():
+    for learner, texts in LEARNERS.items():
         folder = root / "submitted" / learner / "day1"
         folder.mkdir(parents=True)
         nb = nbformat.read(course.released / "04_tiny.ipynb", 4)
-        for target in nb.cells:
-            if text is not None and target["id"] == "04-1-answer":
-                target.source = text
-            if text is not None and target["id"] == "04-2-answer":
-                target.source = "answer = 42"
-        if learner == "kim_seed":
+        for n, text in enumerate(texts, 1):
+            (target,) = [c for c in nb.cells if c["id"] == f"04-{n}-answer"]
+            target.source = text or target.source
+        if learner == "hostile":
             nb.cells[1].outputs = [new_output("stream", text=line(
                 record(1.0, "2026-01-01T00:00:00", device={"name": "Tesla T4"})) + "\n")]
             (folder / "04_tiny.replay.json").write_text("forged", "utf-8")
@@ -239,7 +230,7 @@ def scores(root: Path, learner: str) -> dict[str, tuple[float, bool]]:
         return {g.name: (g.auto_score, g.needs_manual_grade) for g in notebook.grades}
 
 
-def line_of(root: Path, learner: str, grade_id: str = "04-1") -> str:
+def line_of(root: Path, learner: str, grade_id: str) -> str:
     nb = nbformat.read(root / "autograded" / learner / "day1" / "04_tiny.ipynb", 4)
     (found,) = [c for c in nb.cells if canonical.grade_id(c) == grade_id]
     stream, result = found.outputs
@@ -247,41 +238,41 @@ def line_of(root: Path, learner: str, grade_id: str = "04-1") -> str:
     return stream.text
 
 
-@pytest.mark.parametrize(("learner", "score", "said"), [
-    ("ada_right", 2, "right. Six times seven."),
-    ("bob_wrong", 0, "You added."),
-    ("cai_half", 1, "1 / 2"),
-    ("dee_untouched", 0, "0 / 2: not started"),
-    ("eve_nan", 0, "0 / 2"),
-    ("fay_error", 0, "the cell stopped with NameError: name 'answer' is not defined"),
-    ("hal_forged", 0, "You have 13"),  # the forgery was in another cell
-    ("ida_redefined", 0, "2 answers were emitted"),
-    ("jon_stderr", 2, "right"),  # stock nbgrader would give 0 for any word on stderr
+@pytest.mark.parametrize(("learner", "exercise", "score", "said"), [
+    ("mixed", 1, 0, "You added."),
+    ("mixed", 2, 1, "1 / 2"),
+    ("mixed", 3, 0, "0 / 2"),
+    ("mixed", 4, 0, "the cell stopped with NameError: name 'answer' is not defined"),
+    ("mixed", 6, 2, "right. Six times seven."),  # the others' faults are not its own
+    ("untouched", 1, 0, "[judge] 0 / 2: not started"),
+    ("hostile", 1, 0, "You have 13"),  # the forgery was in another cell
+    ("hostile", 3, 0, "2 answers were emitted"),
+    ("hostile", 4, 2, "right"),  # stock nbgrader would give 0 for any word on stderr
+    ("hostile", 6, 2, "right"),
 ])
 def test_stock_autograde_scores_by_the_judge(graded: tuple[Path, str], learner: str,
-                                             score: float, said: str) -> None:
+                                             exercise: int, score: float, said: str) -> None:
     root, _ = graded
-    assert scores(root, learner)["04-1"] == (score, False)
-    assert said in line_of(root, learner)
+    assert scores(root, learner)[f"04-{exercise}"] == (score, False)
+    assert said in line_of(root, learner, f"04-{exercise}")
 
 
-def test_one_bad_exercise_leaves_the_others(graded: tuple[Path, str]) -> None:
+def test_untouched_is_zero_in_every_exercise(graded: tuple[Path, str]) -> None:
     root, _ = graded
-    for learner in ("bob_wrong", "eve_nan", "fay_error", "hal_forged"):
-        assert scores(root, learner)["04-2"] == (2, False), learner
+    assert scores(root, "untouched") == {f"04-{n}": (0, False) for n in range(1, 7)}
 
 
 def test_what_the_judge_cannot_tell_waits_for_a_person(graded: tuple[Path, str]) -> None:
     root, printed = graded
-    assert scores(root, "gus_noisy")["04-1"] == (0, True)
-    assert "gus_noisy: a person must look at 04-1" in printed
+    assert scores(root, "mixed")["04-5"] == (0, True)
+    assert "mixed: a person must look at 04-5" in printed
 
 
 def test_evidence_and_seed_reach_kernel_and_judge(graded: tuple[Path, str]) -> None:
     root, _ = graded
-    seed = preprocessors.seed_of("kim_seed", "day1")
-    assert f"seed {seed}, T4, 1 records" in line_of(root, "kim_seed")
-    sidecar = root / "autograded" / "kim_seed" / "day1" / "04_tiny.replay.json"
+    seed = preprocessors.seed_of("hostile", "day1")
+    assert f"seed {seed}, T4, 1 records" in line_of(root, "hostile", "04-2")
+    sidecar = root / "autograded" / "hostile" / "day1" / "04_tiny.replay.json"
     replay = json.loads(sidecar.read_text("utf-8"))
     assert replay["seed"] == seed and len(replay["evidence"]["records"]) == 1
 

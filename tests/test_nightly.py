@@ -30,7 +30,7 @@ SOURCES = {
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    made = tiny_course.write(tmp_path_factory.mktemp("nightly"), SOURCES, cell_seconds=5)
+    made = tiny_course.write(tmp_path_factory.mktemp("nightly"), SOURCES, cell_seconds=3)
     build.build(made)
     return made
 
@@ -61,7 +61,7 @@ def runs(course: Course, before: dict[Path, bytes]) -> dict[tuple[str, str], Run
 @pytest.mark.parametrize(("stem", "version", "said"), [
     ("02_wrong", "solution", "exercise 02-1 is 'not_yet' at 0 of its points, not 'right': six"),
     ("03_raises", "student", "raised TypeError"),
-    ("04_endless", "solution", "a cell ran longer than its 5 s; it was cell 04-1-answer"),
+    ("04_endless", "solution", "a cell ran longer than its 3 s; it was cell 04-1-answer"),
     ("05_killed", "solution", "the kernel died while it ran"),
     ("02_wrong", "solution", "cell 02-2-answer printed a traceback to stderr"),
 ])

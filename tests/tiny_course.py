@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from staff.build import venv_first
 from staff.course import Course, load
+from staff.startup import venv_first
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
