@@ -6,6 +6,7 @@ import io
 import itertools
 import subprocess
 import sys
+from functools import cache
 from types import SimpleNamespace
 
 import matplotlib
@@ -143,13 +144,11 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Every figure once, laid out."""
-    made = {name: make() for name, make in FIGURES.items()}
-    for ax in made.values():
-        ax.figure.draw_without_rendering()
-    return made
+    """Every figure once."""
+    return {name: make() for name, make in FIGURES.items()}
 
 
+@cache
 def texts(fig):
     """Every text that is really drawn (ticks beyond the limits are not), with its box in pixels."""
     seen, draw = {}, Text.draw
@@ -183,7 +182,6 @@ def test_the_overlap_check_can_fail():
     ax = bars()
     for _ in range(2):
         ax.text(2, 1, "twice in one place")
-    ax.figure.draw_without_rendering()
     with pytest.raises(AssertionError, match="covers"):
         test_no_text_covers_another_or_leaves_the_figure({"x": ax}, "x")
 
@@ -387,6 +385,21 @@ def test_timeline_lanes_gaps_and_crop(drawn):
     assert len(gpu.get_paths()) == 40
 
 
+def test_timeline_tells_waiting_from_launching():
+    events = [
+        Event("CPU", "aten.cos.default", 0, 1),
+        Event("GPU", "aten::cos", 1, 9),
+        Event("CPU", "cudaDeviceSynchronize", 1, 9),
+    ]
+    ax = plots.draw_timeline(None, events, "measured", "Tesla T4")
+    looks = {c.get_label(): c.get_hatch() for c in ax.collections}
+    assert looks["waits"] != looks["CPU"]
+    (waiting,) = [c for c in ax.collections if c.get_label() == "waits"]
+    assert waiting.get_paths()[0].vertices[:, 0].max() == pytest.approx(9)
+    assert "dotted: CPU waits" in ax.get_xlabel()
+    assert "cos" in [t.get_text() for t in ax.texts]
+
+
 def test_events_reject_nonsense():
     with pytest.raises(ValueError, match="Unknown lane"):
         Event("TPU", "x", 0, 1)
@@ -411,20 +424,19 @@ def test_events_from_a_simulated_trace():
 
 
 def test_events_from_the_profiler():
-    def event(kind, start, end, parent=None):
-        span = SimpleNamespace(start=start, end=end)
+    def event(kind, start, end, parent=None, region=False):
         return SimpleNamespace(
-            name="x", device_type=f"DeviceType.{kind}", cpu_parent=parent, time_range=span
-        )
+            name="x", device_type=f"DeviceType.{kind}", cpu_parent=parent,
+            time_range=SimpleNamespace(start=start, end=end), is_user_annotation=region,
+        )  # fmt: skip
 
-    profile = SimpleNamespace(
-        events=lambda: [
-            event("CPU", 100, 130),
-            event("CPU", 110, 120, "mm"),
-            event("CUDA", 125, 150),
-        ]
-    )
-    events = plots.events_from_profiler(profile)
+    seen = [
+        event("CPU", 100, 130),
+        event("CPU", 110, 120, "mm"),
+        event("CUDA", 125, 150),
+        event("CUDA", 90, 200, region=True),
+    ]
+    events = plots.events_from_profiler(SimpleNamespace(events=lambda: seen))
     assert [(e.lane, round(e.start * 1e6), round(e.end * 1e6)) for e in events] == [
         ("CPU", 0, 30),
         ("GPU", 25, 50),

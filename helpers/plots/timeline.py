@@ -13,6 +13,7 @@ from helpers.plots.style import BLUE, GREY, INK, ORANGE, PAPER, SMALL, TEXT
 MOST = 40  # kernels drawn; more are slivers at 640 px
 FEW = 10  # kernels whose launches are joined to them
 LANES = ("CPU", "GPU")
+WAITS = ("synchronize", "wait", "queue full")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Event:
     name: str
     start: float
     end: float
+
+    @property
+    def waits(self) -> bool:
+        """True where the host stands still for the GPU, by the usual names of such calls."""
+        return self.lane == "CPU" and any(word in self.name.lower() for word in WAITS)
 
     def __post_init__(self) -> None:
         if self.lane not in LANES:
@@ -44,6 +50,13 @@ def idle_share(events: Iterable[Event]) -> float | None:
         idle += max(0.0, start - reached)
         reached = max(reached, end)
     return idle / (reached - first) if reached > first else 0.0
+
+
+_LOOKS: tuple[tuple[int, str, dict[str, Any]], ...] = (
+    (0, "CPU", dict(facecolor=ORANGE, hatch="///", edgecolor=INK)),
+    (0, "waits", dict(facecolor=PAPER, hatch="..", edgecolor=GREY)),
+    (1, "GPU", dict(facecolor=BLUE, hatch="", edgecolor=PAPER)),
+)
 
 
 def draw_timeline(
@@ -75,14 +88,13 @@ def draw_timeline(
         return (min(max(moment, begin), end) - begin) / size
 
     names = []
-    looks = {"CPU": dict(facecolor=ORANGE, hatch="///"), "GPU": dict(facecolor=BLUE, hatch="")}
-    for row, lane in enumerate(LANES):
-        mine = [e for e in shown if e.lane == lane]
+    for row, label, look in _LOOKS:
+        mine = [e for e in shown if (e.lane if not e.waits else "waits") == label]
         spans = [(at(e.start), at(e.end) - at(e.start)) for e in mine]
-        ax.broken_barh(spans, (row - 0.3, 0.6), edgecolor=PAPER if lane == "GPU" else INK,
-                       linewidth=0.6, label=lane, **looks[lane])  # fmt: skip
+        ax.broken_barh(spans, (row - 0.3, 0.6), linewidth=0.6, label=label, **look)
         names += [
-            (row, x + width / 2, width, e.name) for (x, width), e in zip(spans, mine, strict=True)
+            (row, x + width / 2, width, _short(e.name))
+            for (x, width), e in zip(spans, mine, strict=True)
         ]
     for left, right in _gaps([e for e in shown if e.lane == "GPU"], begin, end):
         ax.broken_barh([(at(left), at(right) - at(left))], (0.7, 0.6), facecolor=PAPER,
@@ -94,9 +106,11 @@ def draw_timeline(
     ax.tick_params(axis="y", length=0)
     key = f"time ({unit})"
     if any(patch.get_gid() == "idle" for patch in ax.collections):
-        key += "; hatched grey: GPU idle"
+        key += "; hatched: GPU idle"
+    if any(e.waits for e in shown):
+        key += "; dotted: CPU waits"
     if _link(ax, shown, at):
-        key += "; thin lines: queued to started"
+        key += "; lines: queued to started"
     ax.set_xlabel(key, fontsize=TEXT, color=INK)
     idle = idle_share(events)
     fact = "no kernel in this trace" if idle is None else f"GPU idle {_percent(idle)} of its time"
@@ -113,10 +127,18 @@ def draw_timeline(
     return ax
 
 
+def _short(name: str) -> str:
+    """ "cos" for "aten.cos.default" and "aten::cos": what fits in a bar."""
+    if name.startswith("aten"):
+        return name.replace("::", ".").split(".")[1]
+    return name
+
+
 def _link(ax: Any, shown: Sequence[Event], at: Any) -> bool:
     """Join each launch to its kernel where there are few: on one stream they keep their order."""
     launches, kernels = (
-        sorted((e for e in shown if e.lane == lane), key=lambda e: e.start) for lane in LANES
+        sorted((e for e in shown if e.lane == lane and not e.waits), key=lambda e: e.start)
+        for lane in LANES
     )
     if len(launches) != len(kernels) or len(kernels) > FEW:
         return False
@@ -191,7 +213,8 @@ def events_from_profiler(profile: Any) -> list[Event]:
     events, origin = [], None
     for event in profile.events():
         on_gpu = str(event.device_type).rsplit(".", 1)[-1] == "CUDA"
-        if not on_gpu and event.cpu_parent is not None:
+        # A marked region lies over the kernels inside it and would hide every gap.
+        if event.is_user_annotation if on_gpu else event.cpu_parent is not None:
             continue
         start, end = event.time_range.start / 1e6, event.time_range.end / 1e6
         origin = start if origin is None else min(origin, start)
