@@ -126,7 +126,7 @@ ATTENTION_FORWARD = _names(
     "_scaled_dot_product_fused_attention_overrideable"
 )
 # Composite operations that a GPU runs as one kernel: never taken apart when counting.
-ONE_KERNEL = frozenset(("scaled_dot_product_attention", "rms_norm"))
+ONE_KERNEL = frozenset(("scaled_dot_product_attention", "rms_norm", "_fused_rms_norm"))
 
 
 def attention_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:

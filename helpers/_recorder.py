@@ -10,6 +10,7 @@ from typing import Any
 
 from helpers._ledger import Ledger
 from helpers._op import Op, account
+from helpers._ops import ONE_KERNEL
 from helpers._rules import rule_of
 
 
@@ -68,22 +69,34 @@ def recording() -> Iterator[Recorder]:
 
     recorder = Recorder()
     dispatch, function = _modes()
-    sdpa = functional.scaled_dot_product_attention
-    overload = torch.ops.aten.scaled_dot_product_attention.default
-
-    @functools.wraps(sdpa)
-    def attention(*args: Any, **kwargs: Any) -> Any:
-        return recorder.whole(overload, sdpa, args, kwargs)
-
     with ExitStack() as stack:
         stack.enter_context(eager())
         stack.enter_context(dispatch(recorder))
         stack.enter_context(function(recorder))
-        # A function mode is off inside the Python functions of torch.nn.functional, so that
-        # attention inside multi_head_attention_forward would pass it by.
-        stack.callback(setattr, functional, "scaled_dot_product_attention", sdpa)
-        functional.scaled_dot_product_attention = attention
+        # A function mode is off inside the Python functions of torch.nn.functional, so attention
+        # inside multi_head_attention_forward would pass it by; and a simulated GPU has its own.
+        for module, name in (
+            (functional, "scaled_dot_product_attention"), (functional, "rms_norm"),
+            (torch, "rms_norm"),
+        ):  # fmt: skip
+            original = getattr(module, name)
+            stack.callback(setattr, module, name, original)
+            setattr(module, name, _noting(recorder, original, _overload(name)))
         yield recorder
+
+
+def _noting(recorder: Recorder, original: Callable, overload: Any) -> Callable:
+    @functools.wraps(original)
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        return recorder.whole(overload, original, args, kwargs)
+
+    return noting
+
+
+def _overload(name: str) -> Any:
+    import torch
+
+    return getattr(torch.ops.aten, name).default
 
 
 @contextmanager
@@ -104,17 +117,8 @@ def eager() -> Iterator[None]:
 
 @functools.cache
 def _modes() -> tuple[type, type]:
-    import torch
-    from torch.nn import functional
     from torch.overrides import TorchFunctionMode, resolve_name
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    aten = torch.ops.aten
-    wholes = {
-        torch._C._nn.scaled_dot_product_attention: aten.scaled_dot_product_attention.default,
-        functional.rms_norm: aten.rms_norm.default,
-        torch.rms_norm: aten.rms_norm.default,
-    }
 
     class Dispatch(TorchDispatchMode):
         def __init__(self, recorder: Recorder) -> None:
@@ -149,8 +153,9 @@ def _modes() -> tuple[type, type]:
             self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
         ) -> Any:
             with self.recorder.blame(lambda: resolve_name(func) or str(func)):
-                if func in wholes:
-                    return self.recorder.whole(wholes[func], func, args, kwargs or {})
+                name = getattr(func, "__name__", "")
+                if name in ONE_KERNEL:
+                    return self.recorder.whole(_overload(name), func, args, kwargs or {})
                 return func(*args, **(kwargs or {}))
 
     return Dispatch, Function

@@ -145,6 +145,28 @@ def test_table(name, device):
     assert not [op for op in work.ops if op.kind == "other" and not op.flops]
 
 
+def test_table_on_a_simulated_gpu():
+    from helpers.simgpu import SimulatedGPU
+
+    different = {}
+    with SimulatedGPU("T4"):
+        for name, (fn, *expected) in CASES.items():
+            t = tensors("cpu")
+            for key, value in vars(t).items():
+                setattr(t, key, value.cuda())
+            work = count(fn, t)
+            found = [work.flops, work.bytes_unfused, work.bytes_ideal, work.kernels]
+            if found != expected:
+                different[name] = (found, expected)
+        x = torch.zeros(2**20, device="cuda", dtype=torch.float16)
+        chain = torch.compile(lambda: x.cos().cos().cos())
+        assert count(chain).kernels == 3
+        found = kernels(chain)
+        assert (found.n, found.how) == (1, "modelled")
+        assert kernels(lambda: x.cos().cos().cos()).n == 3
+    assert not different
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_no_grad_and_inference_mode_count_the_same(name):
     fn = CASES[name][0]
