@@ -260,6 +260,13 @@ def test_roofline_points_are_labelled_in_place_and_ghosts_are_hollow():
     assert "cos ×3 fused (predicted)" in labels and "matmul 256" in labels
 
 
+def test_ten_points_have_ten_markers():
+    points = [Point(f"point {i}", 2.0**i, 1e11 * 1.5**i, "simulated") for i in range(10)]
+    ax = plots.draw_roofline(None, ROOFS, points)
+    marks = [line for line in ax.lines if (line.get_gid() or "").startswith("point")]
+    assert len({m.get_marker() for m in marks}) == 10
+
+
 def test_roofline_refuses_what_it_cannot_draw():
     with pytest.raises(ValueError, match="at least one roof"):
         plots.draw_roofline(None, [], [])

@@ -16,6 +16,8 @@ _LOOKS = {
     "measured ceiling": dict(linestyle="-", marker="o", color=style.BLUE, linewidth=2.2),
 }
 
+_MARKERS = (*(marker for _, marker, _ in SERIES), "<", ">", "p", "*", "h")
+
 
 @dataclass(frozen=True)
 class Point:
@@ -76,14 +78,15 @@ def draw_roofline(
     ax.set_xlim(low, high)
     ax.set_ylim(lowest, top * 2.5)
     down = (0, (1, 2))
-    ax.vlines(ridges[-1], lowest, last.rates[dtype], color=INK, linewidth=0.8, linestyle=down)
+    ax.plot([ridges[-1]] * 2, [lowest, last.rates[dtype]], color=INK, linewidth=0.8,
+            linestyle=down)  # fmt: skip
     ax.annotate(
         f"ridge {style.number(ridges[-1])} FLOP/B", (ridges[-1], lowest), xytext=(5, 5),
         textcoords="offset points", fontsize=SMALL, color=INK, gid="keep",
     )  # fmt: skip
     _edges(ax)
     for i, point in enumerate(points):
-        color, marker, _ = SERIES[i % len(SERIES)]
+        color, marker = SERIES[i % len(SERIES)][0], _MARKERS[i % len(_MARKERS)]
         hollow = point.origin == "predicted"
         ax.plot(point.intensity, point.rate, marker=marker, linestyle="none",
                 markersize=max(6.0, 9.5 - 0.7 * i),  # so that points in one place stay visible
