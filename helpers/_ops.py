@@ -74,12 +74,21 @@ SCATTERS = {
     "index_copy_": False, "index_fill_": False, "scatter_": False, "put_": False,
     "index_add_": True, "scatter_add_": True, "scatter_reduce_": True, "index_reduce_": True,
 }  # fmt: skip
+# Gathers and scatters backwards: no table is read, the whole result is written.
+INDEXED = _names("embedding_dense_backward nll_loss_backward nll_loss2d_backward")
+# Pointwise, though torch does not tag them so.
+POINTWISE = _names(
+    "hardswish hardswish_backward polar glu glu_backward native_dropout_backward _prelu_kernel "
+    "mse_loss_backward smooth_l1_loss_backward huber_loss_backward _prelu_kernel_backward "
+    "binary_cross_entropy_with_logits"
+)
 REDUCTION_FLOPS = {
     # one pass over the input
     **dict.fromkeys(
         _names(
             "sum nansum mean nanmean prod amax amin max min argmax argmin any all count_nonzero "
-            "cumsum cumprod cummax cummin cumsum_ trace equal sum_to_size"
+            "cumsum cumprod cummax cummin cumsum_ trace equal sum_to_size bincount "
+            "max_pool2d_with_indices_backward avg_pool2d_backward _adaptive_avg_pool2d_backward"
         ),
         1,
     ),

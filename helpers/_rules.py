@@ -39,7 +39,7 @@ def _kind(name: str, base: str, func: Any) -> str:
         return "view"
     if name in _ops.RANDOM:
         return "random"
-    if name in _ops.GATHERS or name in _ops.SCATTERS:
+    if name in _ops.GATHERS or name in _ops.SCATTERS or name in _ops.INDEXED:
         return "gather"
     binary = base in ("max", "min") and func._overloadname in ("other", "out")
     if base in _ops.REDUCTION_FLOPS and not binary:
@@ -48,7 +48,7 @@ def _kind(name: str, base: str, func: Any) -> str:
         return "reduction"
     if name in _ops.FILLS or (name.startswith("_foreach_") and base not in _ops.REDUCTION_FLOPS):
         return "pointwise"
-    if "pointwise" in tags or _sibling_is_pointwise(base):
+    if "pointwise" in tags or base in _ops.POINTWISE or _sibling_is_pointwise(base):
         return "pointwise"
     return "other"
 

@@ -396,6 +396,28 @@ def test_gradients_are_results():
     assert work.matmul_flops == 2 * 2 * 4 * 8 * 16
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_training_step_has_a_flop_rule_for_everything(device):
+    embedding, out = nn.Embedding(50, 8).to(device), nn.Linear(8, 10).to(device)
+    conv, norm = nn.Conv2d(3, 8, 3).to(device), nn.BatchNorm2d(8).to(device)
+    parameters = [p for m in (embedding, out, conv, norm) for p in m.parameters()]
+    optimizer = torch.optim.AdamW(parameters, foreach=True)
+    image = torch.rand(2, 3, 16, 16, device=device)
+    words = torch.zeros(2, 5, dtype=torch.int64, device=device)
+
+    def step():
+        h = F.max_pool2d(F.hardswish(norm(conv(image))), 2).mean((2, 3))
+        h = F.dropout(h + embedding(words).mean(1), 0.1)
+        F.cross_entropy(out(h), words[:, 0]).backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+
+    work = count(step)
+    assert not [op.name for op in work.ops if op.kind == "other"]
+    size = sum(p.numel() for p in parameters) * 4
+    assert work.bytes_ideal > 3 * size  # parameters read and written, gradients written
+
+
 def test_changed_outside_is_written_once():
     x, y = torch.empty(2, 100, device="meta").unbind()
     assert count(lambda: x.add_(y).mul_(2).add_(y)).bytes_ideal == 3 * 400
