@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
 def unplain(value: Any) -> Any:
     """The inverse of `plain` for the floats that JSON has not."""
     if isinstance(value, dict):
-        if set(value) == {"float"} and isinstance(value["float"], str):
+        if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
             return float(value["float"])
         return {key: unplain(item) for key, item in value.items()}
     return [unplain(item) for item in value] if isinstance(value, list) else value

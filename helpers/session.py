@@ -215,14 +215,16 @@ def _machine(device: str | None, simulate: str, force: bool) -> Machine:
             simgpu.active().deactivate()
         return Machine("cpu", torch.float32, 4, _cpu_name(), None, "measured", CPU_ELEMENTS)
     running = simgpu.active()
-    if running and running.device.key != devices.get(simulate).key:
-        running.deactivate()
-        running = None
-    if not running and (force or not torch.cuda.is_available()):
+    if running or force or not torch.cuda.is_available():
         try:
-            simgpu.SimulatedGPU(simulate).activate()
+            wanted = devices.get(simulate)
         except devices.UnknownDevice as error:
             raise LabError(str(error)) from None
+        if running and running.device.key != wanted.key:
+            running.deactivate()
+            running = None
+        if not running:
+            simgpu.SimulatedGPU(wanted.key).activate()
     name = torch.cuda.get_device_name()
     simulated = devices.is_simulated(name)
     facts = devices.current()

@@ -16,7 +16,7 @@ from typing import Any
 
 from helpers.checks.catalogue import has_text, text, texts
 from helpers.devices import Device
-from helpers.evidence import PLACEHOLDER, Evidence, Record
+from helpers.evidence import PLACEHOLDER, Evidence, Record, unplain
 
 STATES = ("not_started", "not_yet", "right", "cannot_tell", "error")
 NOTEBOOKS = tuple(f"{n:02}" for n in range(1, 10))
@@ -79,20 +79,23 @@ Grader = Callable[[Any, Context], Outcome]
 
 
 def _is_measurement(value: Any) -> bool:
-    def numeric(x: Any) -> bool:
-        return isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < math.inf
+    """Samples above zero, and the counted work (zero for a replayed graph: nothing is asked)."""
 
+    def numeric(x: Any) -> bool:
+        return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+    if not isinstance(value, Mapping) or not isinstance(value.get("work"), Mapping):
+        return False
+    samples, work = value.get("samples"), value["work"]
     return (
-        isinstance(value, Mapping)
-        and isinstance(value.get("samples"), list)
-        and bool(value["samples"])
-        and all(map(numeric, value["samples"]))
-        and isinstance(value.get("work"), Mapping)
-        and all(
-            numeric(value["work"].get(k))
-            for k in ("bytes_ideal", "bytes_unfused", "elements", "itemsize")
-        )
+        isinstance(samples, list)
+        and bool(samples)
+        and all(numeric(s) and s > 0 for s in samples)
+        and all(numeric(work.get(k)) and work[k] >= 0 for k in WORK)
     )
+
+
+WORK = ("bytes_ideal", "bytes_unfused", "elements", "itemsize")
 
 
 @dataclass(frozen=True)
@@ -216,8 +219,7 @@ def number(answer: Any, *, unit: str = "", positive: bool = True) -> float:
     """A finite number from a plain answer, or Wrong with the kind of thing it is instead."""
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
-    if isinstance(answer, Mapping) and set(answer) == {"float"}:
-        answer = float(answer["float"])
+    answer = unplain(answer)
     if answer is None:
         raise Wrong("none", have="None")
     if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
@@ -227,7 +229,10 @@ def number(answer: Any, *, unit: str = "", positive: bool = True) -> float:
             have=f"{str(answer)[:40]!r}",
             kind=kind.get(type(answer), type(answer).__name__),
         )
-    value = float(answer)
+    try:
+        value = float(answer)
+    except OverflowError:  # a whole number beyond 1e308
+        value = math.inf
     if not math.isfinite(value):
         raise Wrong("not_finite", have=str(value))
     if positive and value <= 0:

@@ -90,7 +90,8 @@ lab.check("04-2", unit)
 # JavaScript also costs the allocator time. Here only the lorries count.
 
 # %%
-plots.show(plots.draw_trips_pair(3))
+eager_picture, fused_picture = plots.draw_trips_pair(3)
+plots.show(eager_picture.figure)
 
 # %% [markdown]
 # The lab's tensor is large on purpose, so that no cache can hold it.

@@ -1,0 +1,310 @@
+"""The front door: what a learner sees, on the simulated card and on the CPU."""
+
+import json
+import math
+import os
+
+import pytest
+import torch
+
+from helpers import evidence, lab, session, simgpu
+
+STEM = "04_cos_chain_fusion"
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path, monkeypatch):
+    """A folder of its own, no settings from outside, and no simulator left behind."""
+    for name in ("BRRR_GPU", "NBGRADER_EXECUTION", "COLAB_RELEASE_TAG", "BRRR_STATIC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BRRR_EVIDENCE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab, "_session", None)
+    yield
+    if simgpu.active():
+        simgpu.active().deactivate()
+
+
+@pytest.fixture
+def gpu():
+    return lab.setup(STEM)
+
+
+def kept(tmp_path):
+    return evidence.read(tmp_path / f"{STEM}.evidence.json")
+
+
+def test_before_setup_every_call_says_what_to_do():
+    for call in (
+        lambda: lab.check("04-1", 0.25),
+        lambda: lab.predict("04-4", 1.0),
+        lambda: lab.measure("04-4", lambda: 1),
+        lambda: lab.hint("04-1"),
+        lab.progress,
+        lab.ceiling,
+    ):
+        with pytest.raises(session.LabError, match="Run the setup cell") as told:
+            call()
+        assert told.value._render_traceback_() == [f"LabError: {told.value}"]
+
+
+def test_setup_says_on_what_it_runs(capsys):
+    gpu = lab.setup(STEM)
+    said = capsys.readouterr().out
+    assert "Tesla T4 (simulated)" in said and "model" in said
+    assert (gpu.name, gpu.origin, gpu.device) == ("Tesla T4 (simulated)", "simulated", "cuda")
+    assert gpu.facts.key == "t4"
+    assert lab.setup(STEM, device="cpu").cpu
+    assert simgpu.active() is None
+    assert "measures the CPU" in capsys.readouterr().out
+
+
+def test_another_card_can_be_simulated(monkeypatch):
+    assert lab.setup(STEM, simulate="A100-80").facts.key == "a100_80_sxm"
+    monkeypatch.setenv("BRRR_GPU", "h100")
+    assert lab.setup(STEM).facts.key == "h100_sxm"
+    with pytest.raises(session.LabError, match="No facts about a device called 'B52'"):
+        lab.setup(STEM, simulate="B52")
+    with pytest.raises(session.LabError, match="device must be"):
+        lab.setup(STEM, device="tpu")
+
+
+def test_an_unknown_exercise_is_named(gpu):
+    with pytest.raises(session.LabError, match="There is no exercise '04-99'"):
+        lab.check("04-99", 1)
+
+
+def test_a_prediction_is_locked_until_reset(gpu, tmp_path, capsys):
+    lab.predict("04-4", ..., unit="ms")
+    assert "no prediction yet" in capsys.readouterr().out
+    lab.predict("04-4", "fast", unit="ms")
+    assert "one positive number in ms" in capsys.readouterr().out
+    lab.predict("04-4", object(), unit="ms")
+    assert "is not a number" in capsys.readouterr().out
+    lab.predict("04-4", 2.5, unit="ms")
+    lab.predict("04-4", 9.9, unit="ms")
+    said = capsys.readouterr().out
+    assert "locked: 2.5 ms" in said and "locked before" in said and "9.9" not in said
+    assert [r.value for r in kept(tmp_path).records] == [2.5]
+    lab.reset("04-4")
+    lab.predict("04-4", 9.9, unit="ms")
+    assert [r.value for r in kept(tmp_path).records] == [9.9]
+
+
+def test_a_measurement_is_recorded_with_its_work(gpu, tmp_path):
+    x = torch.randn(2**20, device="cuda", dtype=torch.float16)
+    m = lab.measure("04-4", lambda: x.cos(), label="cos x1")
+    record = kept(tmp_path).latest("04-4", "measurement", "cos x1")
+    assert record.intact and record.origin == "simulated" and m.origin == "simulated"
+    assert record.device["name"] == "Tesla T4 (simulated)"
+    assert record.value["work"] == {
+        "bytes_ideal": 2**22,
+        "bytes_unfused": 2**22,
+        "flops": 2**20,
+        "kernels": 1,
+        "elements": 2**20,
+        "itemsize": 2,
+    }
+    assert set(record.versions) == {"course", "torch", "python"}
+
+
+def test_several_functions_are_measured_in_turn(gpu, capsys):
+    x = torch.randn(2**22, device="cuda", dtype=torch.float16)
+    found = lab.measure(
+        "04-6", {"cos x1": lambda: x.cos(), "cos x3": lambda: x.cos().cos().cos(), "fused": ...}
+    )
+    assert set(found) == {"cos x1", "cos x3"}
+    assert found["cos x1"].group == found["cos x3"].group
+    assert "04-6 fused: not started" in capsys.readouterr().out
+    lab.predict("04-6", 2, label="speed-up")
+    lab.compare("04-6", "cos x3", "cos x1", prediction="speed-up")
+    assert "3.00   you predicted 2: off by x1.50" in capsys.readouterr().out
+    lab.compare("04-6", "cos x3", "fused")
+    assert "not both measured" in capsys.readouterr().out
+
+
+def test_not_started_is_welcome_everywhere(gpu, capsys):
+    assert lab.measure("04-4", ...) is ...
+    assert lab.kernels(...) is ...
+    lab.reveal("04-4")
+    lab.ledger("04-6", ["fused"])
+    lab.show_table(...)
+    for exercise in [f"04-{n}" for n in range(1, 15)]:
+        lab.check(exercise, ...)
+    said = capsys.readouterr().out
+    assert said.count(": not started") == 15 and "There is no table yet" in said
+
+
+def test_bodies_without_code_are_not_started(gpu, capsys):
+    def documented(elements, bytes_per_element, operations, fused):
+        """Only words."""
+
+    def passed(elements, bytes_per_element, operations, fused):
+        pass
+
+    def dots(elements, bytes_per_element, operations, fused): ...
+
+    for stub in (documented, passed, dots):
+        lab.check("04-3", stub)
+    assert capsys.readouterr().out.count("not started") == 3
+
+    def prints(elements, bytes_per_element, operations, fused):
+        str(elements)
+
+    lab.check("04-3", prints)
+    assert "does not return it" in capsys.readouterr().out
+
+
+def test_a_function_that_raises_is_an_error_in_your_code(gpu, capsys):
+    lab.check("04-3", lambda elements: elements)
+    said = capsys.readouterr().out
+    assert "error in your code" in said and "TypeError" in said
+
+
+def test_check_never_raises_whatever_it_is_given(gpu, capsys):
+    odd = [None, "text", float("nan"), -1, [], {}, object(), print, torch.zeros(9, device="cuda"),
+           torch.zeros(2**24, device="cuda"), 10**400, b"bytes", {1, 2}, range(3)]  # fmt: skip
+    for exercise in [f"04-{n}" for n in range(1, 15)]:
+        for answer in odd:
+            lab.check(exercise, answer)
+            said = capsys.readouterr().out
+            assert ": right" not in said and "Traceback" not in said
+
+
+def test_hints_step_and_stay(gpu, capsys):
+    for _ in range(3):
+        lab.hint("04-3")
+    said = capsys.readouterr().out.splitlines()
+    assert [line[:11] for line in said] == ["Hint 1 of 2", "Hint 2 of 2", "Hint 2 of 2"]
+
+
+def test_evidence_survives_a_restart(gpu, tmp_path, capsys, monkeypatch):
+    lab.predict("04-4", 2.5, unit="ms")
+    lab.check("04-1", 0.25)
+    seed = kept(tmp_path).seed
+    monkeypatch.setattr(lab, "_session", None)
+    capsys.readouterr()
+    lab.setup(STEM)
+    assert "2 earlier records were found" in capsys.readouterr().out
+    lab.progress()
+    assert "1 of 14 exercises are right" in capsys.readouterr().out
+    assert kept(tmp_path).seed == seed
+
+
+def test_a_damaged_file_is_set_aside(tmp_path, capsys):
+    path = tmp_path / f"{STEM}.evidence.json"
+    path.write_text("{ half")
+    lab.setup(STEM)
+    assert "damaged at line 1" in capsys.readouterr().out
+    assert (tmp_path / f"{STEM}.evidence.damaged.json").read_text() == "{ half"
+    lab.check("04-1", 0.25)
+    assert kept(tmp_path).records
+
+
+def test_a_folder_that_refuses_is_told_once(gpu, tmp_path, capsys, monkeypatch):
+    def refuse(*_):
+        raise evidence.EvidenceError("x cannot be written (Read-only file system)")
+
+    monkeypatch.setattr(evidence, "write", refuse)
+    lab.check("04-1", 0.25)
+    lab.check("04-2", "b")
+    assert capsys.readouterr().out.count("cannot be written") == 1
+
+
+def test_evidence_is_never_kept_beside_the_solutions(tmp_path, monkeypatch):
+    monkeypatch.delenv("BRRR_EVIDENCE_DIR")
+    folder = tmp_path / "labs_solutions" / "day1"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    lab.setup(STEM)
+    lab.check("04-1", 0.25)
+    assert list(folder.iterdir()) == []
+    assert (tmp_path / "work" / "instructor" / f"{STEM}.evidence.json").exists()
+
+
+def test_evidence_holds_no_path_and_no_person(gpu, tmp_path):
+    lab.check("04-1", 0.25)
+    text = (tmp_path / f"{STEM}.evidence.json").read_text()
+    assert str(tmp_path) not in text and os.path.expanduser("~") not in text
+
+
+# ---------------------------------------------------------------- grading
+
+
+def handed_in(tmp_path, seed=5):
+    """What a learner measured on a simulated A100, lifted out of the submission."""
+    lab.setup(STEM, simulate="A100-80")
+    x = torch.randn(2**20, device="cuda", dtype=torch.float16)
+    m = lab.measure("04-4", lambda: x.cos(), label="cos x1")
+    data = kept(tmp_path).to_dict()
+    (tmp_path / f"{STEM}.replay.json").write_text(json.dumps({"evidence": data, "seed": seed}))
+    (tmp_path / f"{STEM}.evidence.json").unlink()
+    simgpu.active().deactivate()
+    return m
+
+
+def test_when_graded_measurements_are_replayed(tmp_path, monkeypatch, capsys):
+    m = handed_in(tmp_path)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    machine = lab.setup(STEM)
+    assert machine.facts.key == "a100_80_sxm"
+
+    def never():
+        calls.append(1)
+        return torch.zeros(1, device="cuda").cos()
+
+    calls = []
+    again = lab.measure("04-4", never, label="cos x1")
+    assert again.samples == m.samples and again.origin == "replayed"
+    assert len(calls) == 1  # counted once, never timed
+    assert "replayed" in capsys.readouterr().out
+    with pytest.raises(session.LabError, match="no measurement of it was handed in"):
+        lab.measure("04-4", never, label="cos x2")
+    assert not (tmp_path / f"{STEM}.evidence.json").exists()
+
+
+def test_when_graded_check_only_emits(tmp_path, monkeypatch):
+    handed_in(tmp_path)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    shown = []
+    monkeypatch.setattr(lab, "publish", shown.append)
+    lab.setup(STEM)
+    lab.check("04-1", 4)
+    lab.check("04-2", ...)
+    lab.check("04-3", lambda n, b, k, f: 2 * n * b * (1 if f else k))
+    answers = [data[lab.ANSWER_MIME] for data in shown]
+    assert answers[0] == {"exercise": "04-1", "value": 4}
+    assert answers[1] == {"exercise": "04-2", "value": evidence.PLACEHOLDER}
+    assert all(set(call) == {"value"} for call in answers[2]["value"])
+    assert all("right" not in data["text/plain"] for data in shown)
+
+
+def test_a_sweep_is_replayed_too(tmp_path, monkeypatch):
+    lab.setup(STEM)
+    make = {"a": lambda k: lambda t=torch.randn(k, device="cuda"): t.cos()}
+    curves = lab.sweep("04-11", make, [2**12, 2**16], cache="hot")
+    data = {"evidence": kept(tmp_path).to_dict(), "seed": 1}
+    (tmp_path / f"{STEM}.replay.json").write_text(json.dumps(data))
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    lab.setup(STEM)
+    assert lab.sweep("04-11", make, [2**12, 2**16], cache="hot") == curves
+
+
+def test_a_point_that_does_not_fit_is_missing_and_told(gpu, capsys):
+    huge = {"a": lambda k: lambda: torch.empty(k, device="cuda").cos()}
+    curve = lab.sweep("04-11", huge, [2**12, 2**40])["a"]
+    assert curve[0] > 0 and math.isnan(curve[1])
+    assert "memory" in capsys.readouterr().out
+
+
+def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
+    x = torch.randn(2**26, device="cuda", dtype=torch.float16)
+    lab.predict("04-4", 4.5, unit="ms")
+    lab.measure("04-4", lambda: x.cos(), label="cos x1")
+    lab.reveal("04-4", "cos x1")
+    said = capsys.readouterr().out
+    assert "your prediction was off by ×4" in said and "Tesla T4 (simulated)" in said
+    lab.ledger("04-4", ["cos x1"])
+    assert "memory 100 %" in capsys.readouterr().out
+    labels = [roof.label for roof in lab.roofs()]
+    assert labels == ["datasheet peak", "published sustained", "measured ceiling"]
