@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from staff.course import Course, CourseError
 from staff.startup import venv_first
 
 LINKS = "colab_links.md"
+OURS = f"{CourseError.__module__}.{CourseError.__name__}: "
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
 HARMLESS = ("*.evidence.json", "*.replay.json", ".gitkeep")  # ignored by nbgrader_config.py
 
@@ -121,9 +123,9 @@ def generate(course: Course, room: Path, *, gradebook: bool) -> None:
                     "grade with the course version they were made with, or move gradebook.db "
                     "away to begin a new class."
                 ) from None
-            lines = [line for line in text.splitlines() if line.strip()]
-            cause = next((line for line in reversed(lines) if "Error: " in line), lines[-1:] or "")
-            raise CourseError(f"nbgrader generate_assignment failed: {cause}") from None
+            errors = [line for line in text.splitlines() if re.match(r"[\w.]*Error: ", line)]
+            raise CourseError("nbgrader could not make the student versions: "
+                              + (errors or [text])[-1].removeprefix(OURS)) from None
 
 
 def nbgrader_config(root: Path) -> Config:

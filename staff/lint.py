@@ -22,7 +22,8 @@ from staff.course import Course
 
 MOST_CODE = 45  # lines of one code cell
 MOST_PROSE = 400  # words of one markdown cell
-EXERCISE = re.compile(r"^(\d{2})-(\d+)$")
+EXERCISE = re.compile(r"^\d{2}-\d+$")
+ANSWER = re.compile(r"^(\d{2}-\d+)-(?:answer|prediction)$")  # what a learner fills in
 FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 IMAGE = re.compile(r"!\[([^\]]*)\]\(|<img\b([^>]*)>", re.IGNORECASE)
 UNIT = (r"(?:[kKMGTP]i?B(?:/s)?|B/s|[kMGTP]?FLOPS|[kMGTP]?FLOPs?/s|[kMGTP]FLOPs?|FLOPs?/B|"
@@ -114,8 +115,8 @@ def _ids(nb: NotebookNode, number: str) -> Iterator[tuple[str, str]]:
             yield from ((message, name) for message in _answer_cell(cell, settings, name))
         seen.append(name)
     for name in seen:
-        if name.endswith("-answer") and name.removesuffix("-answer") not in seen:
-            yield f"no check cell {name.removesuffix('-answer')!r} follows.", name
+        if (filled := ANSWER.match(name)) and filled[1] not in seen:
+            yield f"no check cell {filled[1]!r} follows.", name
 
 
 def _check_cell(cell: NotebookNode, settings: dict, name: str, seen: list[str]) -> Iterator[str]:
@@ -138,8 +139,8 @@ def _answer_cell(cell: NotebookNode, settings: dict, name: str) -> Iterator[str]
         if not float(settings.get("points", 0)) > 0:
             yield "a cell graded by hand needs points above 0."
         return
-    if not name.endswith("-answer"):
-        yield f"the id of an answer cell must end in -answer: {name!r}."
+    if not ANSWER.match(name):
+        yield f"the id of an answer cell must look like 04-2-answer or 04-2-prediction: {name!r}."
     above, begin, region = cell.source.partition("### BEGIN SOLUTION")
     if not begin or "### END SOLUTION" not in region:
         yield "an answer cell needs a ### BEGIN SOLUTION ... ### END SOLUTION region."

@@ -206,7 +206,7 @@ def test_a_foreign_notebook_is_left_alone_and_reported(course: Course) -> None:
 def test_nbgrader_refusing_is_one_sentence(tmp_path: Path) -> None:
     twice = SOURCE + tiny_course.exercise("04-1")
     course = tiny_course.write(tmp_path, {"04_tiny": twice})
-    with pytest.raises(CourseError, match="nbgrader generate_assignment failed"):
+    with pytest.raises(CourseError, match="nbgrader could not make the student versions"):
         build.build(course)
 
 

@@ -36,7 +36,7 @@ def test_a_clean_notebook_has_no_findings(tmp_path: Path) -> None:
     (('"grade_id": "04-1-answer"', '"grade_id": "04-2-answer"'), "no answer cell 04-1-answer"),
     (('"grade_id": "04-1-answer"', '"grade_id": "04-2-answer"'), "no check cell '04-2' follows"),
     (('"grade_id": "04-1-answer"', '"grade_id": "04-1"'), "used twice"),
-    (('"grade_id": "04-1-answer"', '"grade_id": "04-1x"'), "must end in -answer"),
+    (('"grade_id": "04-1-answer"', '"grade_id": "04-1x"'), "must look like 04-2-answer"),
     (('check("04-1", answer)', "check('04-2', answer)"), 'must call lab.check("04-1"'),
     (("answer = ...\n", ""), "a placeholder"),
     (("answer = ...\n", "# answer = ...\n"), "a placeholder"),
@@ -52,6 +52,13 @@ def test_exercises_are_named_and_paired(tmp_path: Path, change: tuple[str, str],
     source = CLEAN.replace(*change)
     assert source != CLEAN
     assert any(said in message for message in findings(tmp_path, source))
+
+
+def test_a_prediction_is_filled_in_like_an_answer(tmp_path: Path) -> None:
+    cell = tiny_course.exercise("04-1").split("\n\n")[0].replace("04-1-answer", "04-1-prediction")
+    assert findings(tmp_path, tiny_course.SETUP + cell + "\n" + tiny_course.exercise("04-1")) == []
+    alone = findings(tmp_path, CLEAN + cell.replace("04-1-pred", "04-3-pred"))
+    assert alone == ["no check cell '04-3' follows."]
 
 
 def test_a_solution_outside_an_answer_cell(tmp_path: Path) -> None:
