@@ -504,7 +504,7 @@ def test_op_work_of_single_overloads():
 
 def test_every_pointwise_overload_is_known_as_such():
     """Of what torch tags pointwise, only copies, fills, masks and random numbers are another."""
-    from helpers._rules import rule_of
+    from helpers.counting.rules import rule_of
 
     kinds = {}
     for name in dir(torch.ops.aten):

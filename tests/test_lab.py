@@ -281,7 +281,7 @@ def test_when_graded_check_only_emits(tmp_path, monkeypatch):
 
 def test_a_sweep_is_replayed_too(tmp_path, monkeypatch):
     lab.setup(STEM)
-    make = {"a": lambda k: lambda t=torch.randn(k, device="cuda"): t.cos()}
+    make = {"a": lambda k: torch.randn(k, device="cuda").cos}
     curves = lab.sweep("04-11", make, [2**12, 2**16], cache="hot")
     data = {"evidence": kept(tmp_path).to_dict(), "seed": 1}
     (tmp_path / f"{STEM}.replay.json").write_text(json.dumps(data))

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from helpers import _ceiling, roofline
+from helpers import roofline
 from helpers.counting import Op, Work
 from helpers.devices import get
 from helpers.facts import fact
@@ -12,6 +12,7 @@ from helpers.roofline import (
     Roof,
     RooflineError,
     attainable,
+    ceiling,
     datasheet,
     ledger,
     measure_ceiling,
@@ -313,8 +314,8 @@ def test_measure_ceiling_on_the_cpu(monkeypatch):
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU: the ceiling would be its own")
-    monkeypatch.setattr(_ceiling, "CPU_COPY_BYTES", 2**24)
-    monkeypatch.setattr(_ceiling, "CPU_SIDE", 128)
+    monkeypatch.setattr(ceiling, "CPU_COPY_BYTES", 2**24)
+    monkeypatch.setattr(ceiling, "CPU_SIDE", 128)
     roof = measure_ceiling("fp16")
     assert roof.label == "measured ceiling"
     assert roof.origin == "measured"
@@ -329,8 +330,8 @@ def test_measure_ceiling_on_the_cpu(monkeypatch):
 def test_measure_ceiling_leaves_the_matmul_precision_alone(monkeypatch):
     import torch
 
-    monkeypatch.setattr(_ceiling, "CPU_COPY_BYTES", 2**20)
-    monkeypatch.setattr(_ceiling, "CPU_SIDE", 32)
+    monkeypatch.setattr(ceiling, "CPU_COPY_BYTES", 2**20)
+    monkeypatch.setattr(ceiling, "CPU_SIDE", 32)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("medium")

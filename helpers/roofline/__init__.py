@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from helpers import _ceiling, _roof
-from helpers._roof import Roof, RooflineError
 from helpers.devices import Device, has_cost
+from helpers.roofline import ceiling
+from helpers.roofline import roof as roofs
+from helpers.roofline.roof import Roof, RooflineError
 
 __all__ = [
     "Ledger",
@@ -133,23 +134,23 @@ def measure_ceiling(dtype: str = "fp16", quick: bool = True) -> Roof:
     fp32 whatever ``dtype`` is. ``quick``: about two seconds; otherwise it warms up for seconds
     first, which a card that throttles needs before it shows what it sustains.
     """
-    found = _ceiling.measure(dtype, quick)
+    found = ceiling.measure(dtype, quick)
     return Roof(label=CEILING, **found)
 
 
 def ridge(roof: Roof, dtype: str) -> float:
     """Return the arithmetic intensity (FLOP/B) at which the roof turns from memory to compute."""
-    return _roof.rate(roof, dtype) / roof.bandwidth
+    return roofs.rate(roof, dtype) / roof.bandwidth
 
 
 def attainable(roof: Roof, intensity: float, dtype: str) -> float:
     """Return the FLOP/s that the roof allows at ``intensity`` FLOP/B: the smaller of two limits."""
-    return min(_roof.rate(roof, dtype), roof.bandwidth * intensity)
+    return min(roofs.rate(roof, dtype), roof.bandwidth * intensity)
 
 
 def vector_budget(roof: Roof, bytes_per_element: int) -> float:
     """Return the vector operations that fit into the time to move one element in and out once."""
-    return _roof.vector_rate(roof) * 2 * bytes_per_element / roof.bandwidth
+    return roofs.vector_rate(roof) * 2 * bytes_per_element / roof.bandwidth
 
 
 def times(work: Any, roof: Roof, host_per_op: float, *, fused: bool = False) -> Times:
@@ -168,10 +169,10 @@ def times(work: Any, roof: Roof, host_per_op: float, *, fused: bool = False) -> 
         matmuls = [op.name for op in ops if op.kind in ("matmul", "attention")]
         if matmuls:
             raise RooflineError(f"{matmuls[0]} stays a kernel of its own: leave out fused=True.")
-        pairs = [(_roof.compute(ops, roof), work.bytes_ideal / roof.bandwidth)] if ops else []
+        pairs = [(roofs.compute(ops, roof), work.bytes_ideal / roof.bandwidth)] if ops else []
         launches = len(pairs)
     else:
-        pairs = [(_roof.compute([op], roof), op.bytes / roof.bandwidth) for op in ops]
+        pairs = [(roofs.compute([op], roof), op.bytes / roof.bandwidth) for op in ops]
         launches = sum(op.calls for op in ops)
     compute_bound = sum(c for c, m in pairs if c > m)
     memory_bound = sum(m for c, m in pairs if c <= m)

@@ -6,7 +6,7 @@ what the hardware then does (caches, kernels that split or merge operations) is 
 * FLOPs: torch.utils.flop_counter's formulas for matrix products, convolutions and attention, with
   our own for what it leaves at zero (matrix-vector products, attention on the CPU, recurrent
   layers); one FLOP per element and function for pointwise operations, so cos counts as one; the
-  conventions for reductions stand in helpers/_ops.py.
+  conventions for reductions stand in helpers/counting/conventions.py.
 * Bytes, unfused: every operation reads its inputs from memory and writes its result. Views are
   free, an expanded tensor has the bytes that it stores, a tensor passed twice is read once, a
   gather reads the gathered rows, an in-place result is written once.
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helpers._op import Op, itemsize, op_work
+from helpers.counting.op import Op, itemsize, op_work
 
 __all__ = ["CountError", "Kernels", "Op", "Work", "count", "itemsize", "kernels", "op_work"]
 
@@ -98,9 +98,9 @@ class Work:
         return sorted(merged, key=lambda op: (op.bytes, op.flops), reverse=True)
 
     def __str__(self) -> str:
-        from helpers import _table
+        from helpers.counting.table import table
 
-        return _table.table(self)
+        return table(self)
 
 
 def _ratio(flops: int, count: int) -> float:
@@ -114,10 +114,10 @@ def count(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Work:
     Inference mode, no_grad and the backward pass are seen alike. Raises CountError, naming the
     operation, when fn raises.
     """
-    from helpers import _recorder
+    from helpers.counting.recorder import recording
 
     check_callable(fn, "count")
-    with _recorder.recording() as recorder:
+    with recording() as recorder:
         try:
             result = fn(*args, **kwargs)
         except CountError:
@@ -154,10 +154,10 @@ def kernels(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Kernels:
     compiled once more with named kernels, which the profiler then sees; other functions are
     counted in eager operations. Raises CountError when fn raises.
     """
-    from helpers import _kernels
+    from helpers.counting import kernel_count
 
     check_callable(fn, "kernels")
-    return _kernels.kernels(lambda: fn(*args, **kwargs), fn)
+    return kernel_count.kernels(lambda: fn(*args, **kwargs), fn)
 
 
 def check_callable(fn: object, caller: str) -> None:

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Callable
 
 from helpers import clock
-from helpers._cuda_sampler import CudaSampler
-from helpers._host_sampler import HostSampler
-from helpers._measure_errors import MeasureError, check_callable, name_of
-from helpers._measurement import Measurement, Ratio, quantile, ratio, seconds, spread
+from helpers.timing.cuda_sampler import CudaSampler
+from helpers.timing.errors import MeasureError, check_callable, name_of
+from helpers.timing.host_sampler import HostSampler
+from helpers.timing.measurement import Measurement, Ratio, quantile, ratio, seconds, spread
 
 __all__ = [
     "MeasureError",
