@@ -46,7 +46,9 @@ def _kind(name: str, base: str, func: Any) -> str:
         return "reduction"
     if base in conventions.POOLS or "reduction" in tags:
         return "reduction"
-    if name in conventions.FILLS or (name.startswith("_foreach_") and base not in conventions.REDUCTION_FLOPS):
+    if name in conventions.FILLS or (
+        name.startswith("_foreach_") and base not in conventions.REDUCTION_FLOPS
+    ):
         return "pointwise"
     if "pointwise" in tags or base in conventions.POINTWISE or _sibling_is_pointwise(base):
         return "pointwise"
@@ -83,7 +85,10 @@ def rule_of(func: Any) -> Rule:
         functions = functions or (base,)
     elif kind == "random":
         functions = ("random",)
-    per_element = {"pointwise": len(functions), "reduction": conventions.REDUCTION_FLOPS.get(base, 1)}
+    per_element = {
+        "pointwise": len(functions),
+        "reduction": conventions.REDUCTION_FLOPS.get(base, 1),
+    }
     arguments = tuple(
         (
             argument.name,
@@ -103,7 +108,9 @@ def rule_of(func: Any) -> Rule:
         allocates=name in conventions.ALLOCATIONS,
         whole=base in conventions.ONE_KERNEL,
         composite=base not in conventions.ONE_KERNEL and _is_composite(func),
-        aliasing=kind == "view" or name in conventions.MAYBE_VIEW or bool(getattr(func, "is_view", False)),
+        aliasing=kind == "view"
+        or name in conventions.MAYBE_VIEW
+        or bool(getattr(func, "is_view", False)),
     )
 
 
