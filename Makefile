@@ -16,7 +16,8 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or newer; $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make setup PYTHON=python3.12")'
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[staff]"
+	@echo "Installing into .venv; most of the time is downloads."
+	@.venv/bin/python -m pip install -qq --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[staff]"
 	.venv/bin/brrr build
 	@touch $(READY)
 

@@ -6,6 +6,7 @@ whole release folder first. Nothing of the repository is written until all of it
 
 from __future__ import annotations
 
+import copy
 import difflib
 import logging
 import os
@@ -71,7 +72,9 @@ def check(course: Course) -> list[str]:
 
 def make(course: Course, sources: dict[str, NotebookNode], *, gradebook: bool) -> Built:
     """All files of a build, made in a temporary folder."""
-    assignment = course.assignment
+    assignment, resolve = course.assignment, canonical.resolver(course)
+    for stem, nb in sources.items():  # nbgrader would tell of the first fault only
+        canonical.fill(copy.deepcopy(nb), resolve, stem)
     made = Built(
         {f"labs_solutions/{assignment}/{stem}.ipynb": canonical.dump(nb)
          for stem, nb in sources.items()}

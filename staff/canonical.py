@@ -106,20 +106,30 @@ def resolver(course: Course) -> Callable[[str, str, str | None], str]:
 def fill(nb: NotebookNode, resolve: Callable[[str, str, str | None], str], name: str) -> None:
     """Replace every placeholder in the cells of `nb`, in place; drop the notes for lint.
 
-    CourseError names the notebook, the cell and the placeholder that cannot be filled.
+    CourseError names the notebook, the cell and every placeholder that cannot be filled.
     """
+    trouble: list[str] = []
     for cell in nb.cells:
-        where = f"{name}, cell {cell['id']}"
-
-        def put(match: re.Match[str], where: str = where) -> str:
-            try:
-                return resolve(match[1], match[2], match[3])
-            except CourseError as error:
-                raise CourseError(f"{where}: {match[0]}: {error}") from error
-
-        cell.source = PLACEHOLDER.sub(put, cell.source)
-        if left := NEARLY.search(cell.source):
-            raise CourseError(f"{where}: {left[0]!r} is not of the form {{{{fact:path}}}}, "
-                              "{{fact:path|unit}} or {{course:name}}.")
+        cell.source, faults = _filled(cell.source, resolve)
+        trouble += [f"{name}, cell {cell['id']}: {fault}" for fault in faults]
         note = DERIVED_IN_CODE if cell.cell_type == "code" else DERIVED
         cell.source = note.sub("", cell.source).rstrip()
+    if trouble:
+        raise CourseError("\n".join(trouble))
+
+
+def _filled(text: str, resolve: Callable[[str, str, str | None], str]) -> tuple[str, list[str]]:
+    """`text` with its placeholders filled, and what is wrong with those that cannot be."""
+    faults: list[str] = []
+
+    def put(match: re.Match[str]) -> str:
+        try:
+            return resolve(match[1], match[2], match[3])
+        except CourseError as error:
+            faults.append(f"{match[0]}: {error}")
+            return ""
+
+    text = PLACEHOLDER.sub(put, text)
+    faults += [f"{left!r} is not of the form {{{{fact:path}}}}, {{{{fact:path|unit}}}} or "
+               "{{course:name}}." for left in NEARLY.findall(text)]
+    return text, faults
