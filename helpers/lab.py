@@ -85,7 +85,7 @@ def predict(
         print(f"{name}: {error}")
         return
     session.save()
-    said = f"{record.value} {record.unit}".strip()
+    said = f"{_cell(record.value)} {record.unit}".strip()
     late = f" (it was locked before; lab.reset({exercise!r}) opens it)" if locked else ""
     _publish_record(record, f"{name}: your prediction is locked: {said}{late}")
 
@@ -270,7 +270,7 @@ def reveal(exercise: str, label: str = "") -> None:
     axes = plots.draw_bars(
         None,
         bars,
-        f"{exercise} {label}".strip(),
+        f"{exercise}: time of {label or 'one call'}",
         origin=_origin(session),
         device=session.machine.name,
     )

@@ -187,9 +187,13 @@ def not_started(answer: Any) -> bool:
     return isinstance(answer, list) and bool(answer) and all(map(not_started, answer))
 
 
-def right(exercise_id: str, **values: Any) -> Outcome:
-    """Full marks, with the one insight that the catalogue holds for that exercise."""
-    return Outcome("right", 1.0, insight=text(f"{exercise_id}.right", **values), key="right")
+def right(exercise_id: str, variant: str = "", **values: Any) -> Outcome:
+    """Full marks, with the one insight that the catalogue holds for that exercise.
+
+    `variant` picks one of several insights, where the learner's device decides which is true.
+    """
+    key = f"{exercise_id}.right" + (f"_{variant}" if variant else "")
+    return Outcome("right", 1.0, insight=text(key, **values), key="right")
 
 
 def _outcome(exercise_id: str, wrong: Wrong) -> Outcome:

@@ -119,7 +119,7 @@ def draw_ledger(
     """
     ledgers = ledgers if isinstance(ledgers, Mapping) else {"measured": ledgers}
     ax = style.axes(ax, 1.9 + 0.5 * len(ledgers))
-    books = {label: (list(_rows(book)), book.left_over_s) for label, book in ledgers.items()}
+    books = {label: (list(_rows(book)), _left(book)) for label, book in ledgers.items()}
     totals = {k: sum(s for _, s in rows) + left for k, (rows, left) in books.items()}
     size, unit = style.scale(max(totals.values()), "s")
     end = max(max(t, sum(s for _, s in books[k][0])) for k, t in totals.items()) / size
@@ -157,6 +157,12 @@ def draw_ledger(
     line = style.title(ax, title, device, origin, "left over: unexplained", 74)
     style.describe(ax, f"{title} ({line}). {' '.join(said)}")
     return ax
+
+
+def _left(book: Any) -> float:
+    """The left-over in seconds, 0.0 below what a bar can show: rounding is not a question."""
+    measured = sum(seconds for _, seconds in _rows(book)) + book.left_over_s
+    return 0.0 if abs(book.left_over_s) < 0.005 * measured else book.left_over_s
 
 
 def _rows(book: Any) -> Iterable[tuple[str, float]]:

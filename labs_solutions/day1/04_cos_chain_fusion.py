@@ -125,7 +125,7 @@ lab.check("04-3", bytes_moved)
 #
 # How long does one `x.cos()` take? You know the bytes, and notebook 01 measured how fast this
 # memory is. On a T4 the datasheet says {{fact:device.t4.bandwidth}}; others sustained
-# {{fact:device.t4.sustained_bandwidth}}. The cell below measures the roofs of *your* machine once
+# {{fact:device.t4.sustained.bandwidth}}. The cell below measures the roofs of *your* machine once
 # more.
 
 # %%
@@ -149,8 +149,9 @@ cos1 = lab.measure("04-4", lambda: x.cos(), label="cos x1")
 lab.reveal("04-4", "cos x1")
 
 # %% [markdown]
-# Read the bars from the bottom. The measurement cannot be shorter than the datasheet bound, and
-# it sits close to the ceiling: the memory was busy all the time, and nothing else matters here.
+# Read the bars from the bottom. On a GPU the measurement cannot be shorter than the datasheet
+# bound, and it should sit close to the ceiling: the memory was busy all the time, and nothing
+# else matters. If it is far above the ceiling, that is your first question, not noise.
 #
 # **04-4.** Turn the measured time back into a bandwidth, in GB/s (GB is 1e9 bytes). `cos1.median`
 # is in seconds. This *implied bandwidth* is the number to look at first in any pointwise timing.
@@ -246,9 +247,11 @@ bound_ms = {k: trips * 2 * n * itemsize / lab.ceiling().bandwidth * 1e3 for k, t
 lab.show_table(table, bound_ms=bound_ms)
 
 # %% [markdown]
-# The eager rows stand on the memory roof. The fused row does not: its implied bandwidth is
-# *lower*, so something besides memory takes time. The ledger shows what. For each time it draws
-# the share that moving bytes explains, the share that arithmetic adds, and what nothing explains.
+# Read the last two columns. The eager rows should stand on the memory roof: time and bound agree.
+# Now the fused row. If it stands there too, the trips were the whole bill and you got your factor
+# of three. If its implied bandwidth is *lower*, something besides memory takes time. The ledger
+# shows what: for each time the share that moving bytes explains, the share that arithmetic
+# explains, and what nothing explains.
 
 # %%
 lab.ledger("04-6", ["cos x1", "cos x3", "fused"], fused=["fused"])
@@ -392,14 +395,15 @@ plots.show(axes.figure)
 
 # %% [markdown]
 # The multiply is flat, then it bends where your `knee` says. Published, for a multiply in fp32
-# on an A100: flat below {{fact:result.horace_he.knee_low}}, compute-bound above
-# {{fact:result.horace_he.knee_high}}.
+# on an A100: flat below {{fact:result.repeat_sweep.knee_low}}, compute-bound above
+# {{fact:result.repeat_sweep.knee_high}}.
 #
-# The cosine bends almost at once. A cosine is not one instruction: it reduces its argument,
-# evaluates a polynomial and picks a sign. In the code that NVIDIA's compiler writes for a T4 it
-# takes about {{fact:instruction.cos.issue}} instructions, {{fact:instruction.cos.fma}} of them on the units that
-# multiply and add. So a few cosines use up what a few dozen multiplies do. Nobody has published
-# the knee of a fused cosine: on a real card *your* curve is the evidence.
+# The cosine bends much earlier. A cosine is not one instruction: it reduces its argument,
+# evaluates a polynomial and picks a sign. We counted, in the code that NVIDIA's compiler writes for
+# a T4: one cosine takes {{fact:instruction.cos.fma}} on the units that multiply and add, and a multiply takes one.
+# So a handful of cosines uses up what dozens of multiplies do. Nobody has published the knee of a
+# fused cosine, and PyTorch's compiler may write another cosine than eager mode uses: on a real
+# card *your* curve is the evidence, and the simulated one is only a model.
 
 # %% [markdown]
 # Try it for other cards. The one with the most bandwidth per vector operation bends first.
@@ -565,9 +569,9 @@ runs = lab.measure("04-13", {"eager": lambda: layer(a), "fused": lambda: layer_f
 lab.compare("04-13", "eager", "fused")
 
 # %% [markdown]
-# Published, for a whole model: an 8B model at sequence length {{fact:result.compile_8b.sequence}} ran at
-# {{fact:result.compile_8b.speedup}} of eager speed when compiled. Matrix products filled the time, and there
-# was nothing to save.
+# Published, for a whole model: compiled, an 8B model that reads long sequences ran at
+# {{fact:result.compile.llama_8b_forward}} times its eager speed. Matrix products filled the time, and there was
+# nothing to save. (A small 1B model on short sequences gained {{fact:result.compile.llama_1b_forward}} times.)
 #
 # **04-13.** Which of these will gain least from fusion?
 #
