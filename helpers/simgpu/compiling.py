@@ -18,7 +18,6 @@ import torch
 
 from helpers.simgpu import fuse, state
 from helpers.simgpu.runtime import Captured
-from helpers.simgpu.tensor import SimTensor
 
 RECOMPILE_LIMIT = 8
 """Default of ``torch._dynamo.config.recompile_limit``."""
@@ -63,7 +62,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         gpu = state.active()
-        if gpu is None or gpu.recorder is not None or not _on_device(self, args, kwargs):
+        if gpu is None or gpu.recorder is not None or _told_to_run_eagerly():
             return self.function(*args, **kwargs)
         if self._generation != _generation:
             self._seen.clear()
@@ -165,6 +164,6 @@ def _guard(value: Any) -> Any:
     return id(value)
 
 
-def _on_device(compiled: Compiled, args: tuple, kwargs: dict) -> bool:
-    """Whether the call concerns the device: an argument, or the module's parameters."""
-    return True
+def _told_to_run_eagerly() -> bool:
+    """``torch.compiler.set_stance("force_eager")``."""
+    return torch._dynamo.eval_frame._stance.stance == "force_eager"

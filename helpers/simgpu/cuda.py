@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helpers.simgpu import model, state
+from helpers.simgpu.factories import is_cuda
 from helpers.simgpu.runtime import Captured, StreamState
 from helpers.simgpu.tensor import CUDA
 
@@ -250,8 +251,7 @@ def _sleep(cycles: int) -> None:
     gpu = state.require()
     runtime = gpu.runtime
     runtime.spend("sleep kernel", gpu.host.operation)
-    runtime.occupy("spin_kernel", model.Timing(cycles / model.SLEEP_CLOCK, "floor"),
-                   gap=gpu.model.kernel_gap)  # fmt: skip
+    runtime.occupy("spin_kernel", model.Timing(cycles / model.SLEEP_CLOCK, "compute"))
 
 
 def get_device_properties(device: Any = None) -> SimpleNamespace:
@@ -302,9 +302,7 @@ def manual_seed(seed: int) -> None:
 
 
 def _check(device: Any) -> None:
-    from helpers.simgpu.factories import is_cuda
-
-    if device is None or isinstance(device, int) and device == -1:
+    if device is None or (isinstance(device, int) and device == -1):
         return
     if not is_cuda(device):
         raise ValueError(f"Expected a cuda device, but got: {device}")

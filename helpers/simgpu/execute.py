@@ -12,7 +12,7 @@ import torch
 
 from helpers import counting
 from helpers.simgpu import fuse, model
-from helpers.simgpu.tensor import Block, SimTensor, ValuesUnavailable, require_values
+from helpers.simgpu.tensor import SimTensor, ValuesUnavailable, require_values
 
 if TYPE_CHECKING:
     from helpers.simgpu.gpu import SimulatedGPU
@@ -38,6 +38,9 @@ class Plan:
     """Values can be computed: the results are small and the arithmetic is short."""
     dtypes: tuple[torch.dtype, ...]
     """Of the results."""
+    layouts: tuple[tuple, ...] | None = None
+    """Shape, strides and dtype of each result, where results are new memory and nothing else."""
+    many: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,9 @@ def _planned(
         size = max((t.numel() * t.element_size() for t in _flat(out)), default=0)
         short = op.kind not in MATMULS or op.flops <= gpu.value_flops
         dtypes = tuple(t.dtype for t in _flat(out))
-        plan = Plan(op, task_of(gpu, op), size <= gpu.value_bytes and short, dtypes)
+        small = size <= gpu.value_bytes and short
+        layouts, many = _layouts(schema, out)
+        plan = Plan(op, task_of(gpu, op), small, dtypes, layouts, many)
         gpu.plans[key] = plan
         out = None
     if plan.op.kind == "view":
@@ -122,7 +127,20 @@ def _planned(
     group = gpu.recorder.assign(plan, *_touched(schema, args, kwargs)) if gpu.recorder else None
     if known and plan.small:
         return plan, _run_values(gpu, plan, schema, func, args, kwargs, group)
+    if plan.layouts is not None:
+        made = [torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+                for shape, stride, dtype in plan.layouts]  # fmt: skip
+        return plan, tuple(made) if plan.many else made[0]
     return plan, func(*_shapes(args), **_shapes(kwargs))
+
+
+def _layouts(schema: Schema, out: Any) -> tuple[tuple[tuple, ...] | None, bool]:
+    many = isinstance(out, list | tuple)
+    tensors = list(_flat(out))
+    plain = not schema.written and len(tensors) == (len(out) if many else 1)
+    if not plain:
+        return None, many
+    return tuple((t.shape, t.stride(), t.dtype) for t in tensors), many
 
 
 def task_of(gpu: SimulatedGPU, op: counting.Op) -> model.Task:
@@ -266,7 +284,7 @@ def attention_values(query, key, value, bias=None, dropout_p=0.0, is_causal=Fals
     if dropout_p:
         raise ValuesUnavailable("The simulated attention computes no dropout: use dropout_p=0.")
     q, k, v, b = (t if t is None else t.float() for t in (query, key, value, bias))
-    out = _SDPA(q, k, v, b, 0.0, is_causal, scale=scale)
+    out = _SDPA(q, k, v, b, 0.0, is_causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
     # a GPU's kernel writes batch, rows, heads, width
     return out.to(query.dtype).transpose(1, 2).contiguous().transpose(1, 2)
 

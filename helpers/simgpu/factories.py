@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch.utils._mode_utils import no_dispatch
 
+from helpers.counting import Op
 from helpers.simgpu import state
+from helpers.simgpu.execute import Plan, task_of
 from helpers.simgpu.tensor import SimTensor
 
 NAMES = (
@@ -166,9 +168,6 @@ def empty(like: torch.Tensor) -> SimTensor:
 
 
 def _written(result: SimTensor, name: str) -> SimTensor:
-    from helpers.counting import Op
-    from helpers.simgpu.execute import Plan, task_of
-
     gpu = state.require()
     nbytes = result.numel() * result.element_size()
     dtype = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}

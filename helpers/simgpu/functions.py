@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional
 
 from helpers.simgpu import state
-from helpers.simgpu.factories import is_cuda
-from helpers.simgpu.tensor import SimTensor
+from helpers.simgpu.factories import empty, is_cuda
+from helpers.simgpu.tensor import REPLACED, SimTensor
 
 aten = torch.ops.aten
 
@@ -44,9 +44,6 @@ def scaled_dot_product_attention(
     if not isinstance(query, SimTensor):
         return _sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
                      enable_gqa=enable_gqa)  # fmt: skip
-    if enable_gqa:
-        share = query.shape[-3] // key.shape[-3]
-        key, value = (t.repeat_interleave(share, -3) for t in (key, value))
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         bias = torch.zeros(attn_mask.shape, dtype=query.dtype, device="cuda")
         attn_mask = bias.masked_fill_(attn_mask.logical_not(), float("-inf"))
@@ -108,8 +105,6 @@ class _ToHost(torch.autograd.Function):
 
 
 def _upload(x: torch.Tensor, dtype: Any, non_blocking: bool) -> SimTensor:
-    from helpers.simgpu.factories import empty
-
     x = x.detach()
     result = empty(torch.empty_like(x, device="meta"))
     result.copy_(x, non_blocking)
@@ -216,7 +211,7 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
 
 
 # What a SimTensor's __torch_function__ runs instead.
-REPLACED: dict[Any, Callable] = {
+REPLACED.update({
     _sdpa: scaled_dot_product_attention,
     _rms_norm: rms_norm,
     _torch_rms_norm: rms_norm,
@@ -229,4 +224,4 @@ REPLACED: dict[Any, Callable] = {
     _setitem: setitem,
     _new_tensor: new_tensor,
     torch.Tensor.record_stream: record_stream,
-}
+})

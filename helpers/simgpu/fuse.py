@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from helpers.simgpu.execute import Plan, Schema
     from helpers.simgpu.gpu import SimulatedGPU
 
+PART = 8
+"""A kernel takes in an operation on a part of its elements if that is at least one in so many."""
 FUSABLE = {"pointwise", "reduction", "copy", "gather", "random"}
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -43,16 +45,22 @@ class Group:
 
     def accepts(self, plan: Plan, reads: list[int]) -> bool:
         """Whether one more operation can run in this kernel."""
-        space = plan.op.elements
+        space, own = plan.op.elements, max(self.space, 1)
         if not self.fusable or (space > 1 and any(uid in self.whole for uid in reads)):
             return False
+        made_here = [uid in self.written for uid in reads]
         if space == self.space:
-            return True
-        inside = all(uid in self.written for uid in reads)
-        if space < self.space:  # row by row, after a reduction
-            return self.reduces and inside and space > 0 and self.space % space == 0
-        # a small pointwise run that is broadcast: computed again for every element
-        return not self.reduces and bool(self.space) and space % self.space == 0
+            return not reads or any(made_here) or any(uid in self.read for uid in reads)
+        if self.reduces:  # row by row, after a reduction
+            return all(made_here) and 0 < space < own and own % space == 0
+        small, large = sorted((max(space, 1), own))
+        # a part of what was computed here, or a short run that is broadcast and computed again
+        return any(made_here) and large % small == 0 and (space > own or large // small <= PART)
+
+    def independent_of(self, later: Group) -> bool:
+        """Whether this kernel could as well start after ``later``."""
+        mine = self.written.keys()
+        return not (mine & later.read.keys() or later.written.keys() & (mine | self.read.keys()))
 
     def kernel_name(self) -> str:
         """A name in the manner of generated kernels."""
@@ -74,7 +82,7 @@ class Recorder:
     def _reset(self) -> None:
         self.groups: list[Group] = []
         self._writer: dict[int, Group] = {}
-        self._reader: dict[int, int] = {}
+        self._readers: dict[int, set[Group]] = defaultdict(set)
         self._blocks: dict[int, weakref.ref[Block]] = {}
         self._inside: set[int] = set()
         self._current: Group | None = None
@@ -83,17 +91,16 @@ class Recorder:
         """Choose the kernel for an operation, before its values are computed."""
         self.operations += 1
         read_ids = [t._block.uid for t in reads]
-        first = max(
-            [self._writer[uid].order for uid in read_ids if uid in self._writer]
-            + [self._writer[uid].order for t in writes if (uid := t._block.uid) in self._writer]
-            + [self._reader.get(t._block.uid, 0) for t in writes],
-            default=0,
-        )
-        group = self._choose(plan, read_ids, first)
+        before = [self._writer[uid] for uid in read_ids if uid in self._writer]
+        for tensor in writes:
+            uid = tensor._block.uid
+            before += [self._writer[uid]] if uid in self._writer else []
+            before += self._readers[uid]
+        group = self._choose(plan, read_ids, before)
         for tensor in reads:
             uid = tensor._block.uid
             self._blocks.setdefault(uid, weakref.ref(tensor._block))
-            self._reader[uid] = max(self._reader.get(uid, 0), group.order)
+            self._readers[uid].add(group)
             if uid not in group.written:
                 size = min(stored_bytes(tensor._inner), plan.op.bytes_read)
                 group.read[uid] = min(max(group.read[uid], size), tensor._block.nbytes)
@@ -102,17 +109,33 @@ class Recorder:
         self._current = group
         return group
 
-    def _choose(self, plan: Plan, reads: list[int], first: int) -> Group:
+    def _choose(self, plan: Plan, reads: list[int], before: list[Group]) -> Group:
+        """A kernel that starts no earlier than those in ``before``, or is one of them."""
         fusable = plan.op.kind in FUSABLE
+        first = max((g.order for g in before), default=0)
         if fusable:
             for group in reversed(self.groups[first:]):
-                related = any(uid in group.written or uid in group.read for uid in reads)
-                if (related or not reads) and group.accepts(plan, reads):
+                if group.accepts(plan, reads):
+                    group.space = max(group.space, plan.op.elements)
+                    return group
+            for group in before:
+                if group.accepts(plan, reads) and self._postponed(group, first):
                     group.space = max(group.space, plan.op.elements)
                     return group
         group = Group(len(self.groups), plan.op.elements, fusable)
         self.groups.append(group)
         return group
+
+    def _postponed(self, group: Group, after: int) -> bool:
+        """Let ``group`` start after number ``after``, if nothing in between needs it."""
+        between = self.groups[group.order + 1 : after + 1]
+        if not all(group.independent_of(later) for later in between):
+            return False
+        self.groups.remove(group)
+        self.groups.insert(after, group)
+        for order, one in enumerate(self.groups):
+            one.order = order
+        return True
 
     def finished(self, plan: Plan, outputs: list[SimTensor], fresh: set[int]) -> None:
         """Note what the operation wrote; ``fresh`` are the blocks that did not exist before."""
@@ -138,7 +161,7 @@ class Recorder:
                 nbytes += size
             for uid, size in group.written.items():
                 block = self._blocks[uid]()
-                later = self._reader.get(uid, -1) > group.order
+                later = self._last_reader(uid) > group.order
                 if block is None and not later and uid in self._inside and group.fusable:
                     continue
                 if block is not None and block.memory is None:
@@ -148,12 +171,15 @@ class Recorder:
                 operands.append((self._address(uid, borrowed, memory), size))
                 nbytes += size
             found.append((self._task(group, nbytes), tuple(operands), group.fusable))
-            for uid in [u for u in borrowed if self._reader.get(u, -1) <= group.order]:
+            for uid in [u for u in borrowed if self._last_reader(u) <= group.order]:
                 memory.free(*borrowed.pop(uid))
         for address, size in borrowed.values():
             memory.free(address, size)
         self._reset()
         return found
+
+    def _last_reader(self, uid: int) -> int:
+        return max((g.order for g in self._readers.get(uid, ())), default=-1)
 
     def _address(self, uid: int, borrowed: dict, memory: Any) -> int:
         if uid in borrowed:

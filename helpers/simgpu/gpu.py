@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from helpers import clock, devices
-from helpers.simgpu import model, state
+from helpers.simgpu import execute, fuse, model, state
 from helpers.simgpu.generator import SimGenerator
 from helpers.simgpu.memory import OutOfMemory
 from helpers.simgpu.patches import Patches
@@ -134,13 +134,15 @@ class SimulatedGPU:
 
     # What operations ask of it
 
+    def run(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """Run one dispatched operation."""
+        return execute.run(self, func, args, kwargs)
+
     def block(self, inner: torch.Tensor, known: bool, kind: str = "copy") -> Block:
         """Memory for a new tensor; torch.cuda.OutOfMemoryError when the device is full."""
-        from helpers.simgpu.fuse import FUSABLE
-
         nbytes = inner.untyped_storage().nbytes()
         # Inside a compiled function it is not known yet whether the tensor ever reaches memory.
-        later = self.recorder is not None and kind in FUSABLE
+        later = self.recorder is not None and kind in fuse.FUSABLE
         try:
             block = Block(None if later else self.runtime.memory, nbytes, known)
         except OutOfMemory as full:
@@ -185,8 +187,8 @@ class SimulatedGPU:
             rate = min(rate, model.PAGEABLE_RATE)
         runtime = self.runtime
         runtime.spend(name, self.host.operation)
-        seconds = max(nbytes / rate, self.model.kernel_floor)
-        runtime.occupy(name, model.Timing(seconds, "link"), nbytes, gap=self.model.kernel_gap)
+        seconds = self.model.startup + nbytes / rate
+        runtime.occupy(name, model.Timing(seconds, "link"), nbytes)
         if blocking or not pinned:
             self.wait(name)
 

@@ -21,11 +21,6 @@ MATMUL_FRACTION = 0.75
 L2_MULTIPLE = 4.0
 """L2 bandwidth over device-memory bandwidth where unpublished. An assumption; the published pairs
 are 3.1 (A100: 5.4 over 1.74 TB/s) and 3.8 (RTX 4090: 3868 GB/s seen inside L2 over 1008)."""
-KERNEL_FLOOR = 1.4e-6
-"""Seconds that the smallest kernel takes (A100, back to back in a CUDA graph, gpu-benches)."""
-KERNEL_GAP = 1.0e-6
-"""Seconds between the end of a kernel and the start of the next that was already queued. An
-assumption: the previous kernel must drain before the next one's blocks are placed."""
 SLEEP_CLOCK = 1.5e9
 """Cycles per second of ``torch.cuda._sleep``; an assumption for every device."""
 PINNED_FRACTION = 0.8
@@ -51,8 +46,8 @@ class GPUModel:
     vector_rate: float
     """FP32 lane operations per second, not counting a multiply-add as two."""
     fp64_share: float
-    kernel_floor: float
-    kernel_gap: float
+    startup: float
+    """Seconds that every kernel takes on top of its work."""
     derived: tuple[str, ...]
     """Quantities that nobody published and that a fraction above supplied."""
 
@@ -101,26 +96,36 @@ def build(device: Device) -> GPUModel:
     fp64 = 1 / 2 if device.capability in _HALF_RATE_FP64 else 1 / 32
     return GPUModel(
         device=device, bandwidth=bandwidth, l2=device.l2, l2_bandwidth=l2_bandwidth, matmul=rates,
-        vector_rate=rates["fp32"] / 2, fp64_share=fp64, kernel_floor=KERNEL_FLOOR,
-        kernel_gap=KERNEL_GAP, derived=tuple(derived),
+        vector_rate=rates["fp32"] / 2, fp64_share=fp64, startup=_startup(device, derived),
+        derived=tuple(derived),
     )  # fmt: skip
 
 
-def kernel_time(task: Task, gpu: GPUModel, resident: float = 0.0) -> Timing:
-    """Return the largest of memory, matmul, vector and floor time.
+def _startup(device: Device, derived: list[str]) -> float:
+    """What the smallest kernel takes in a CUDA graph, of the nearest card that was measured."""
+    measured = {(8, 0): "a100", (8, 9): "l40", (9, 0): "h200"}
+    if device.capability not in measured:
+        derived.append("startup")
+    return fact(f"host.graph_kernel_{measured.get(device.capability, 'a100')}").value
 
-    ``resident`` is the share of the bytes that L2 holds: those move at L2 bandwidth.
+
+def kernel_time(task: Task, gpu: GPUModel, resident: float = 0.0) -> Timing:
+    """Return the start-up plus the largest of memory, matmul and vector time.
+
+    ``resident`` is the share of the bytes that L2 holds: those move at L2 bandwidth. Start-up adds
+    to the work and is not a floor under it: T = a + V/b is what gpu-benches fits to small kernels.
     """
     memory = task.bytes * ((1 - resident) / gpu.bandwidth + resident / gpu.l2_bandwidth)
-    return max(
+    work = max(
         (
             Timing(memory, "L2" if resident > 0.5 else "memory"),
             Timing(sum(f / gpu.matmul_rate(d) for d, f in task.matmul), "compute"),
             Timing(task.lane_operations / gpu.vector_rate, "vector"),
-            Timing(gpu.kernel_floor, "floor"),
         ),
         key=lambda t: t.seconds,
     )
+    bound_by = work.bound_by if work.seconds > gpu.startup else "startup"
+    return Timing(gpu.startup + work.seconds, bound_by)
 
 
 @lru_cache(maxsize=1024)

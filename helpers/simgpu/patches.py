@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch._dynamo  # before anything is replaced: it looks around for devices while it loads
+from torch.utils.benchmark.utils import timer as benchmark_timer
+
+from helpers.simgpu import compiling, cuda, factories, functions, generator, state
 
 if TYPE_CHECKING:
     from helpers.simgpu.gpu import SimulatedGPU
@@ -32,8 +35,6 @@ class Patches:
 
     def apply(self, gpu: SimulatedGPU) -> None:
         """Replace everything."""
-        from helpers.simgpu import compiling, cuda, factories, functions, generator
-
         for name, value in cuda.functions().items():
             self._cuda(name, value)
         self.set(torch.cuda, "default_generators", (gpu.generator,))
@@ -86,23 +87,17 @@ class Patches:
 
     def _timer(self) -> None:
         """``torch.utils.benchmark.Timer`` waits and reads the virtual clock."""
-        from torch.utils.benchmark.utils import timer
-
-        from helpers.simgpu import state
-
         def now() -> float:
-            from helpers.simgpu import cuda
-
             cuda.synchronize()
             return state.require().runtime.now()
 
-        original = timer.Timer.__init__
+        original = benchmark_timer.Timer.__init__
 
         def init(self: Any, stmt: Any = "pass", setup: Any = "pass", global_setup: str = "",
                  timer: Any = now, *args: Any, **kwargs: Any) -> None:  # fmt: skip
             original(self, stmt, setup, global_setup, timer, *args, **kwargs)
 
-        self.set(timer.Timer, "__init__", init)
+        self.set(benchmark_timer.Timer, "__init__", init)
 
 
 def _default_device() -> torch.device | None:
@@ -111,8 +106,6 @@ def _default_device() -> torch.device | None:
 
 
 def _event(original: Any) -> Any:
-    from helpers.simgpu import cuda, factories
-
     class Kind(type):
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, original | cuda.Event)
@@ -139,8 +132,6 @@ def _autocast(original: Any) -> Any:
 
 
 def _accelerator() -> dict[str, Any]:
-    from helpers.simgpu import cuda, state
-
     known = cuda.functions()
     same = (
         "is_available", "device_count", "synchronize", "current_stream", "set_stream",

@@ -33,7 +33,7 @@ class Kernel:
     bytes: float
     flops: float
     bound_by: str
-    """"memory", "L2", "compute", "vector", "floor" or "link" (copies between host and device)."""
+    """"memory", "L2", "compute", "vector", "startup" or "link" (copies between host and device)."""
     stream: int = 0
     graph: bool = False
     lane: str = "GPU"
@@ -137,19 +137,19 @@ class Runtime:
             resident += self.cache.touch(address, nbytes)
             touched += nbytes
         timing = kernel_time(task, self.gpu, resident / touched if touched else 0.0)
-        self.occupy(task.name, timing, task.bytes, task.flops, graph, self.gpu.kernel_gap)
+        self.occupy(task.name, timing, task.bytes, task.flops, graph)
 
     def occupy(
         self, name: str, timing: Timing, nbytes: float = 0.0, flops: float = 0.0,
-        graph: bool = False, gap: float = 0.0,
+        graph: bool = False,
     ) -> None:  # fmt: skip
         """Keep the current stream busy for a time that is already known."""
         stream = self.stream
         part = name if timing.bound_by == "link" else "compute"
         engine = self.engines.setdefault(part, [0.0, 0.0])
-        start = max(self.clock, stream.free_at + gap, engine[0])
+        start = max(self.clock, stream.free_at, engine[0])
         end = stream.free_at = engine[0] = start + timing.seconds
-        real = max(time.perf_counter(), stream.real_free_at + gap, engine[1]) + timing.seconds
+        real = max(time.perf_counter(), stream.real_free_at, engine[1]) + timing.seconds
         stream.real_free_at = engine[1] = real
         # A graph takes one place in the launch queue, whatever it holds.
         if graph and stream.outstanding:

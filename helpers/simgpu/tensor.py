@@ -8,6 +8,7 @@ is an ordinary CPU tensor with values where it is small, and a meta tensor where
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ import torch
 from helpers.simgpu import state
 
 CUDA = torch.device("cuda", 0)
+REPLACED: dict[Any, Callable] = {}
+"""Functions that run another one on simulated tensors; ``functions`` fills it."""
 
 
 class ValuesUnavailable(RuntimeError):
@@ -164,8 +167,6 @@ class SimTensor(torch.Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        from helpers.simgpu.functions import REPLACED
-
         kwargs = kwargs or {}
         replacement = REPLACED.get(func)
         if replacement is not None:
@@ -177,9 +178,7 @@ class SimTensor(torch.Tensor):
     def __torch_dispatch__(
         cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        from helpers.simgpu.execute import run
-
-        return run(state.require(), func, args, kwargs or {})
+        return state.require().run(func, args, kwargs or {})
 
 
 def require_values(tensor: SimTensor) -> None:
