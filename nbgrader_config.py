@@ -1,10 +1,14 @@
 """The repository as a stock nbgrader course. Only wiring: the code is in staff/."""
 
+import warnings
 from pathlib import Path
 
 from nbgrader import preprocessors as stock
 
 from staff import course, preprocessors
+
+# nbgrader's own, at the first submission of every learner: true and without consequence
+warnings.filterwarnings("ignore", message="Object of type .* not in session")
 
 root = Path(__file__).resolve().parent
 limits = course.load(root).limits

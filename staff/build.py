@@ -7,7 +7,6 @@ whole release folder first. Nothing of the repository is written until all of it
 from __future__ import annotations
 
 import copy
-import difflib
 import logging
 import os
 import re
@@ -15,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -199,10 +199,11 @@ def _write(path: Path, text: str) -> bool:
 def _difference(old: str | None, new: str) -> str:
     if old is None:
         return "is missing."
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
-    first = [line for line in lines if line[:3] not in ("---", "+++")][:3]
-    return "differs from what its source gives, first at " + " / ".join(
-        line.strip()[:100] for line in first) + "."
+    pairs = zip_longest(old.splitlines(), new.splitlines(), fillvalue="(nothing)")
+    number, (here, wanted) = next((n, pair) for n, pair in enumerate(pairs, 1)
+                                  if pair[0] != pair[1])
+    return (f"is not what its source gives, first at line {number}: it has {here.strip()[:120]!r} "
+            f"in place of {wanted.strip()[:120]!r}.")
 
 
 @contextmanager

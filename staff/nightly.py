@@ -105,7 +105,9 @@ def _run(course: Course, stem: str, version: str, out: Path) -> Run:
     executed = nbformat.read(target, 4) if target.exists() else None
     if executed is None:
         run.executed = ""
-    inspect(nb, executed, run)
+    else:
+        inspect_cells(executed, run)
+    inspect_exercises(nb, executed, run)
     return run
 
 
@@ -167,16 +169,11 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.stderr.close()
 
 
-def inspect(nb: NotebookNode, executed: NotebookNode | None, run: Run) -> None:
-    """Compare what the cells show with what the version must show; writes into `run`."""
-    done = {canonical.grade_id(cell): cell for cell in executed.cells} if executed else {}
-    for cell in nb.cells:
-        settings = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "code" and settings.get("grade") and not settings.get("solution"):
-            _exercise(settings, done.get(settings["grade_id"]), run)
+def inspect_cells(executed: NotebookNode, run: Run) -> None:
+    """Errors, stderr, seconds and devices of the executed cells; writes into `run`."""
     devices: dict[str, None] = {}
     longest = 0.0
-    for index, cell in enumerate(executed.cells if executed else ()):
+    for index, cell in enumerate(executed.cells):
         where = canonical.grade_id(cell) or f"number {index + 1}"
         for output in cell.get("outputs", []):
             if output.output_type == "error":
@@ -195,18 +192,32 @@ def inspect(nb: NotebookNode, executed: NotebookNode | None, run: Run) -> None:
     run.devices = tuple(devices)
 
 
-def _exercise(settings: dict[str, Any], cell: NotebookNode | None, run: Run) -> None:
-    name, points, wanted = settings["grade_id"], float(settings["points"]), WANTED[run.version]
-    run.possible += points
+def inspect_exercises(nb: NotebookNode, executed: NotebookNode | None, run: Run) -> None:
+    """Compare every exercise of `nb` with what the version must show; writes into `run`."""
+    done = {canonical.grade_id(cell): cell for cell in executed.cells} if executed else {}
+    unchecked = []
+    for cell in nb.cells:
+        settings = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and settings.get("grade") and not settings.get("solution"):
+            run.possible += float(settings["points"])
+            if not _exercise(settings, done.get(settings["grade_id"]), run):
+                unchecked.append(settings["grade_id"])
+    if unchecked:
+        run.failures.append(f"not checked: exercise {', '.join(unchecked)}")
+
+
+def _exercise(settings: dict[str, Any], cell: NotebookNode | None, run: Run) -> bool:
+    """Compare one exercise with what its version must show; False if it was never checked."""
+    name, wanted = settings["grade_id"], WANTED[run.version]
     shown = [data for data in _checks(cell) if data.get("exercise") == name]
     if not shown:
-        run.failures.append(f"exercise {name} was not checked")
-        return
+        return False
     state, share = shown[-1].get("state"), float(shown[-1].get("fraction") or 0.0)
-    run.points += share * points
+    run.points += share * float(settings["points"])
     if state != wanted or (wanted == "right" and share != 1.0):
         run.failures.append(f"exercise {name} is {state!r} at {share:g} of its points, not "
                             f"{wanted!r}: {_short(str(shown[-1].get('message', '')))}")
+    return True
 
 
 def _checks(cell: NotebookNode | None) -> Iterator[dict[str, Any]]:

@@ -26,8 +26,8 @@ def run(order: dict[str, Any]) -> dict[str, str]:
             execution_timeout=order["cell_seconds"], start_timeout=order["start_seconds"],
             progress_bar=False, log_output=False)
     except (PapermillExecutionError, CellExecutionError) as error:
-        return {"outcome": "cell_error",
-                "sentence": f"stopped at a cell that raised {error.ename}; later cells did not run"}
+        return {"outcome": "cell_error", "sentence":
+                f"{error.ename} stopped the run, {_last(order)}; later cells did not run"}
     except CellTimeoutError:
         return {"outcome": "cell_timeout", "sentence":
                 f"a cell ran longer than its {order['cell_seconds']} s; {_last(order)}"}

@@ -72,11 +72,11 @@ def test_check_names_the_file_and_the_first_difference_and_writes_nothing(course
     path.write_text(path.read_text("utf-8").replace("A tiny notebook", "An edited one"), "utf-8")
     before = files(course)
     (message,) = build.check(course)
-    assert "notebooks/day1/04_tiny.ipynb differs" in message
+    assert "notebooks/day1/04_tiny.ipynb is not what its source gives" in message
     assert "An edited one" in message and "A tiny notebook" in message
     assert files(course) == before
     result = CliRunner().invoke(app, ["build", "--check", "--root", str(course.root)])
-    assert result.exit_code == 1 and "04_tiny.ipynb differs" in result.output
+    assert result.exit_code == 1 and "04_tiny.ipynb is not what its source gives" in result.output
 
 
 def test_check_sees_a_changed_source_and_leaves_the_gradebook_alone(tmp_path: Path) -> None:
