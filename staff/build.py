@@ -64,7 +64,7 @@ def check(course: Course) -> list[str]:
     found = list(leaks.in_folder(course.released, _stems(made)))
     for name, text in made.released.items():
         path = course.root / name
-        old = path.read_text("utf-8") if path.exists() else None
+        old = path.read_bytes().decode("utf-8", "replace") if path.exists() else None
         if old != text:
             found.append(f"{name} {_difference(old, text)} Run `brrr build`.")
     return found
@@ -187,7 +187,7 @@ def _stems(made: Built) -> dict[str, None]:
 
 
 def _write(path: Path, text: str) -> bool:
-    if path.exists() and path.read_text("utf-8") == text:
+    if path.exists() and path.read_bytes() == text.encode():
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
@@ -199,7 +199,7 @@ def _write(path: Path, text: str) -> bool:
 def _difference(old: str | None, new: str) -> str:
     if old is None:
         return "is missing."
-    pairs = zip_longest(old.splitlines(), new.splitlines(), fillvalue="(nothing)")
+    pairs = zip_longest(old.split("\n"), new.split("\n"), fillvalue="(nothing)")
     number, (here, wanted) = next((n, pair) for n, pair in enumerate(pairs, 1)
                                   if pair[0] != pair[1])
     return (f"is not what its source gives, first at line {number}: it has {here.strip()[:120]!r} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jupytext
@@ -77,6 +78,15 @@ def test_check_names_the_file_and_the_first_difference_and_writes_nothing(course
     assert files(course) == before
     result = CliRunner().invoke(app, ["build", "--check", "--root", str(course.root)])
     assert result.exit_code == 1 and "04_tiny.ipynb is not what its source gives" in result.output
+
+
+@pytest.mark.parametrize("change", [lambda b: b.rstrip(), lambda b: b.replace(b"\n", b"\r\n")])
+def test_check_compares_bytes(course: Course, change: Callable[[bytes], bytes]) -> None:
+    build.build(course)
+    path = course.released / "04_tiny.ipynb"
+    path.write_bytes(change(path.read_bytes()))
+    assert "04_tiny.ipynb is not what its source gives" in build.check(course)[0]
+    assert build.build(course) == ["notebooks/day1/04_tiny.ipynb"]
 
 
 def test_check_sees_a_changed_source_and_leaves_the_gradebook_alone(tmp_path: Path) -> None:
