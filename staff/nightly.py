@@ -70,9 +70,9 @@ def nightly(course: Course, out: Path, only: str | None = None) -> list[Run]:
         if out == folder or folder in out.parents:
             raise CourseError(f"{out} holds the notebooks themselves: choose another --out.")
     venv_first()
+    books = [(stem, version, load(course, stem, version)) for stem in stems for version in WANTED]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        jobs = [pool.submit(_run, course, stem, version, out)
-                for stem in stems for version in WANTED]
+        jobs = [pool.submit(_run, course, stem, version, nb, out) for stem, version, nb in books]
         return [job.result() for job in jobs]
 
 
@@ -88,9 +88,8 @@ def load(course: Course, stem: str, version: str) -> NotebookNode:
     return nbformat.read(path, 4)
 
 
-def _run(course: Course, stem: str, version: str, out: Path) -> Run:
+def _run(course: Course, stem: str, version: str, nb: NotebookNode, out: Path) -> Run:
     run = Run(stem, version, executed=f"{stem}.{version}.ipynb")
-    nb = load(course, stem, version)
     target = out / run.executed
     target.unlink(missing_ok=True)
     began = time.monotonic()

@@ -142,7 +142,8 @@ def test_a_notebook_over_its_time_is_ended(course: Course) -> None:
     from dataclasses import replace
 
     short = replace(course, limits=replace(course.limits, cell_seconds=60, notebook_seconds=4))
-    run = nightly._run(short, "04_endless", "solution", course.root / "short")
+    nb = nightly.load(course, "04_endless", "solution")
+    run = nightly._run(short, "04_endless", "solution", nb, course.root / "short")
     assert any("ran longer than its 4 s and was ended" in f for f in run.failures)
     assert not alive_with(str(course.root / "short"))
 
@@ -168,12 +169,13 @@ def test_only_a_kernel_that_never_was_ready_is_tried_again(
         return {"outcome": "kernel_not_ready", "sentence": "the kernel died before it was ready"}
 
     monkeypatch.setattr(nightly, "_execute", dead_once)
-    run = nightly._run(course, "01_good", "solution", tmp_path)
+    nb = nightly.load(course, "01_good", "solution")
+    run = nightly._run(course, "01_good", "solution", nb, tmp_path)
     assert len(calls) == 2 and run.retried
     assert "the kernel died before it was ready" in run.failures[0]
     monkeypatch.setattr(nightly, "_execute", lambda *args: calls.append("x") or {
         "outcome": "dead_kernel", "sentence": "the kernel died while it ran"})
-    assert not nightly._run(course, "01_good", "solution", tmp_path).retried
+    assert not nightly._run(course, "01_good", "solution", nb, tmp_path).retried
     assert calls == ["run", "run", "x"]
 
 
