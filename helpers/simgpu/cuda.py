@@ -103,6 +103,10 @@ class Stream:
         gpu.runtime.spend("stream query", gpu.host.query)
         return self.state.free_at <= gpu.runtime.clock
 
+    def is_capturing(self) -> bool:
+        """Whether a graph is being captured."""
+        return state.require().runtime.capture is not None
+
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event at its end."""
         event = event or Event()
@@ -308,6 +312,13 @@ def _check(device: Any) -> None:
         raise ValueError(f"Expected a cuda device, but got: {device}")
 
 
+def _not_simulated(*args: Any, **kwargs: Any) -> None:
+    raise NotImplementedError(
+        "torch.cuda.make_graphed_callables is not simulated: capture with torch.cuda.graph, or use "
+        "torch.compile(mode='reduce-overhead')."
+    )
+
+
 def _memory(read: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda device=None: read(state.require().runtime.memory)
 
@@ -331,6 +342,7 @@ def functions() -> dict[str, Any]:
         "set_device": _check, "device": device, "_DeviceGuard": device,
         "synchronize": synchronize, "Event": Event, "Stream": Stream, "stream": stream,
         "StreamContext": stream, "CUDAGraph": CUDAGraph, "graph": graph,
+        "make_graphed_callables": _not_simulated,
         "graph_pool_handle": constant((0, 1)),
         "is_current_stream_capturing": lambda: current().runtime.capture is not None,
         "current_stream": lambda device=None: Stream(of=current().runtime.stream),
@@ -339,7 +351,7 @@ def functions() -> dict[str, Any]:
         "get_device_name": lambda device=None: (_check(device), current().name)[1],
         "get_device_capability": lambda device=None: current().device.capability,
         "get_device_properties": get_device_properties,
-        "get_arch_list": lambda: ["sm_%d%d" % current().device.capability],
+        "get_arch_list": lambda: ["sm_{}{}".format(*current().device.capability)],
         "mem_get_info": mem_get_info, "memory_stats": memory_stats,
         "memory_summary": memory_summary,
         "memory_allocated": _memory(lambda m: m.allocated),

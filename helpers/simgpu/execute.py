@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from helpers import counting
-from helpers.simgpu import fuse, model
+from helpers.simgpu import attention, fuse, model
 from helpers.simgpu.tensor import SimTensor, ValuesUnavailable, require_values
 
 if TYPE_CHECKING:
     from helpers.simgpu.gpu import SimulatedGPU
 
 aten = torch.ops.aten
-_SDPA = torch._C._nn.scaled_dot_product_attention
 
 HALVES = (torch.float16, torch.bfloat16)
 # Index tensors may stay on the host on a real card, too.
 HOST_INDEX = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"}
 # In place, and the old values are not looked at: the result may be known where self was not.
 OVERWRITES = {"zero_", "fill_", "copy_", "uniform_", "normal_", "random_", "bernoulli_"}
+# Answered with a Python value.
+QUESTIONS = {"equal", "allclose", "is_nonzero"}
 MATMULS = ("matmul", "attention")
 
 
@@ -57,7 +58,7 @@ class Schema:
 
 
 def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Run one operation: values on the CPU where they are kept, a kernel on the simulated stream."""
+    """Run one operation: its values on the CPU where they are kept, its kernel in simulation."""
     schema = _schema(func)
     special = SPECIAL.get(func)
     if special is not None:
@@ -98,7 +99,7 @@ def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
 def _planned(
     gpu: SimulatedGPU, schema: Schema, func: Any, args: tuple, kwargs: dict, known: bool
 ) -> tuple[Plan, Any]:
-    key = (func, _signature(args), _signature(kwargs), gpu.tf32)
+    key = (func, _signature(args, schema), _signature(kwargs, schema), gpu.tf32)
     plan = gpu.plans.get(key)
     out = None
     if plan is None:
@@ -173,8 +174,8 @@ def _run_values(
 
 def compute(plan: Plan, func: Any, values: tuple, named: dict) -> Any:
     """Values of one operation; matrix products of halves accumulate in fp32, as on a GPU."""
-    if func in VALUES:
-        return VALUES[func](*values, **named)
+    if func in attention.VALUES:
+        return attention.VALUES[func](*values, **named)
     if plan.op.kind not in MATMULS or not _has_half(values):
         return func(*values, **named)
     half = next(t.dtype for t in _flat(values) if t.dtype in HALVES)
@@ -270,27 +271,6 @@ def _copy(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
     return target.copy_(source._inner)
 
 
-def _attention(query, key, value, bias=None, lse=False, dropout_p=0.0, is_causal=False, scale=None):
-    """Values of the memory-efficient attention operation, which no CPU build computes itself."""
-    out = attention_values(query, key, value, bias, dropout_p, is_causal, scale)
-    batch, heads, rows = query.shape[:3]
-    sums = torch.zeros(batch, heads, -(-rows // 32) * 32 if lse else 0, device="cpu")
-    zero = torch.zeros((), dtype=torch.int64, device="cpu")
-    return out, sums, zero, zero.clone()
-
-
-def attention_values(query, key, value, bias=None, dropout_p=0.0, is_causal=False, scale=None):
-    """Attention in fp32, rounded once to the dtype of the query."""
-    if dropout_p:
-        raise ValuesUnavailable("The simulated attention computes no dropout: use dropout_p=0.")
-    q, k, v, b = (t if t is None else t.float() for t in (query, key, value, bias))
-    out = _SDPA(q, k, v, b, 0.0, is_causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
-    # a GPU's kernel writes batch, rows, heads, width
-    return out.to(query.dtype).transpose(1, 2).contiguous().transpose(1, 2)
-
-
-VALUES: dict[Any, Callable] = {aten._scaled_dot_product_efficient_attention.default: _attention}
-
 SPECIAL: dict[Any, Callable] = {
     aten._local_scalar_dense.default: _item,
     aten.copy_.default: _copy,
@@ -358,16 +338,19 @@ def _has_meta(args: tuple, kwargs: dict) -> bool:
     return any(not isinstance(t, SimTensor) and t.is_meta for t in _flat([args, kwargs]))
 
 
-def _signature(value: Any) -> Any:
+def _signature(value: Any, schema: Schema) -> Any:
+    """What a plan depends on."""
     if isinstance(value, SimTensor):
         inner = value._inner
         return (inner.shape, inner.stride(), inner.dtype)
     if isinstance(value, torch.Tensor):
         return (value.shape, value.dtype, value.device.type)
     if isinstance(value, list | tuple):
-        return tuple([_signature(item) for item in value])
+        return tuple([_signature(item, schema) for item in value])
     if isinstance(value, dict):
-        return tuple([(k, _signature(v)) for k, v in value.items() if k != "generator"])
+        return tuple([(k, _signature(v, schema)) for k, v in value.items() if k != "generator"])
+    if isinstance(value, float) and not schema.base.startswith("pow"):
+        return float  # no shape and no cost depends on it, and there are many
     return (type(value), value)
 
 
@@ -430,5 +413,5 @@ def _schema(func: Any) -> Schema:
         base=base, returns=tuple(returns), written=tuple(written),
         generator=any(a.name == "generator" for a in schema.arguments),
         reshapes_self=torch.Tag.inplace_view in tags,
-        dynamic=torch.Tag.dynamic_output_shape in tags,
+        dynamic=torch.Tag.dynamic_output_shape in tags or base in QUESTIONS,
     )  # fmt: skip

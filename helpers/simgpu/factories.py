@@ -132,7 +132,7 @@ def _like(name: str, args: tuple, options: dict) -> SimTensor:
     return {
         "empty_like": lambda: result, "zeros_like": result.zero_,
         "ones_like": lambda: result.fill_(1), "rand_like": result.uniform_,
-        "full_like": lambda: result.fill_(*rest, *[options[k] for k in ("fill_value",) if not rest]),
+        "full_like": lambda: result.fill_(rest[0] if rest else options["fill_value"]),
         "randn_like": result.normal_,
         "randint_like": lambda: result.random_(*(rest if len(rest) > 1 else (0, *rest))),
     }[name]()  # fmt: skip

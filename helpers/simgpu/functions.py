@@ -21,6 +21,8 @@ _dropout = functional.dropout
 _to = torch.Tensor.to
 _cuda = torch.Tensor.cuda
 _cpu = torch.Tensor.cpu
+_where = torch.where
+_getitem = torch.Tensor.__getitem__
 _setitem = torch.Tensor.__setitem__
 _pin = torch.Tensor.pin_memory
 _is_pinned = torch.Tensor.is_pinned
@@ -80,6 +82,13 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
     return _plain(aten.native_dropout, x, p, True)[0]
 
 
+def where(condition: Any, *branches: Any, **options: Any) -> Any:
+    """``torch.where``; C++ would make a number a tensor "like x" and lose it on ``meta``."""
+    branches = [b if isinstance(b, torch.Tensor) else torch.tensor(b, device="cpu")
+                for b in branches]  # fmt: skip
+    return _plain(_where, condition, *branches, **options)
+
+
 # Between host and device
 
 
@@ -105,7 +114,9 @@ class _ToHost(torch.autograd.Function):
 
 
 def _upload(x: torch.Tensor, dtype: Any, non_blocking: bool) -> SimTensor:
-    x = x.detach()
+    pinned, x = state.require().is_pinned(x), x.detach()
+    if pinned:
+        x.simgpu_pinned = True
     result = empty(torch.empty_like(x, device="meta"))
     result.copy_(x, non_blocking)
     return result if dtype in (None, x.dtype) else result.to(dtype)
@@ -167,7 +178,7 @@ def cpu(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
 def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     """A copy of a host tensor that counts as pinned: its transfers are faster and need no wait."""
     if isinstance(self, SimTensor):
-        raise RuntimeError("cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned")
+        raise RuntimeError("cannot pin a CUDA tensor: only dense CPU tensors can be pinned")
     if getattr(self, "simgpu_pinned", False):
         return self
     pinned = self.clone()
@@ -182,15 +193,29 @@ def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
 
 def setitem(self: torch.Tensor, index: Any, value: Any) -> None:
     """``x[i] = value``; C++ would make the number a tensor "like x" and lose it on ``meta``."""
+    index = _listed(index)
     if isinstance(self, SimTensor) and not isinstance(value, torch.Tensor):
         value = torch.tensor(value, dtype=self.dtype, device="cpu")
     if isinstance(self, SimTensor) and not isinstance(value, SimTensor) and value.dim() == 0 \
             and not _has_tensor(index):  # fmt: skip
-        _plain(torch.Tensor.__getitem__, self, index).fill_(value.item())
+        _plain(_getitem, self, index).fill_(value.item())
         return
     if isinstance(self, SimTensor) and not isinstance(value, SimTensor):
         value = value.to("cuda")
     _plain(_setitem, self, index, value)
+
+
+def getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
+    """``x[i]``; a list is made a host tensor first, for the same reason."""
+    return _plain(_getitem, self, _listed(index))
+
+
+def _listed(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(_listed(part) for part in index)
+    if isinstance(index, list) and index and all(isinstance(i, int | list) for i in index):
+        return torch.tensor(index, device="cpu")
+    return index
 
 
 def _has_tensor(index: Any) -> bool:
@@ -222,6 +247,9 @@ REPLACED.update({
     _pin: pin_memory,
     _is_pinned: is_pinned,
     _setitem: setitem,
+    _where: where,
+    _getitem: getitem,
+    torch.Tensor.where: lambda self, condition, other: where(condition, self, other),
     _new_tensor: new_tensor,
     torch.Tensor.record_stream: record_stream,
 })

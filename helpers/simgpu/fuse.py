@@ -221,25 +221,35 @@ def stored_bytes(tensor: torch.Tensor) -> int:
 
 def keeps_fp32(plan: Plan, values: Any) -> bool:
     """Whether the operation takes part in a fused kernel on halves."""
-    tensors = [t for t in _each(values)]
-    return plan.op.kind in ("pointwise", "reduction", "copy") and any(t.dtype in HALVES for t in tensors)
+    halves = any(t.dtype in HALVES for t in _each(values))
+    return halves and plan.op.kind in ("pointwise", "reduction", "copy")
 
 
 def fp32_job(
     group: Group, plan: Plan, schema: Schema, func: Any, args: tuple, kwargs: dict
 ) -> Any:
-    """A function that computes the operation in fp32 and rounds what it leaves behind."""
+    """A function that computes the operation in fp32 and rounds what it leaves behind.
+
+    It may be called again when a graph is replayed, so it reads its inputs anew each time.
+    """
     written = [a for i, a in enumerate(args) if i in schema.written and isinstance(a, SimTensor)]
-    twins = [(t, _twin(t, group)) for t in written if t.dtype in HALVES]
-    values, named = _wide(args, group), _wide(kwargs, group)
+    starts = []
     for tensor in written:
         if tensor.dtype not in HALVES:
             tensor._block.fused = None
+        elif not _has_twin(tensor, group):
+            flat = _flat(tensor._inner)
+            tensor._block.fused = (group, flat.float())
+            starts.append((tensor._block.fused[1], flat))
+    twins = [(t._inner, _twin(t)) for t in written if t.dtype in HALVES]
+    given, named = _sources(args, group), _sources(kwargs, group)
 
     def job() -> Any:
-        raw = func(*values, **named)
-        for tensor, twin in twins:
-            tensor._inner.copy_(twin)
+        for twin, flat in starts:
+            twin.copy_(flat)
+        raw = func(*_read(given), **_read(named))
+        for inner, twin in twins:
+            inner.copy_(twin)
         if schema.written:
             return args[schema.written[0]]._inner if isinstance(schema.written[0], int) else raw
         results = raw if isinstance(raw, tuple) else (raw,)
@@ -254,27 +264,49 @@ def fp32_job(
     return job
 
 
-def _wide(value: Any, group: Group) -> Any:
+class _Rounded:
+    """An input that exists in half precision only: widened when it is read."""
+
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.inner = inner
+
+
+def _sources(value: Any, group: Group) -> Any:
     if isinstance(value, SimTensor):
         if value.dtype not in HALVES:
             return value._inner
-        if value._block.fused is not None and value._block.fused[0] is group:
-            return _twin(value, group)
-        return value._inner.float()
+        return _twin(value) if _has_twin(value, group) else _Rounded(value._inner)
     if isinstance(value, list | tuple):
-        return type(value)([_wide(item, group) for item in value])
+        return type(value)([_sources(item, group) for item in value])
     if isinstance(value, dict):
-        return {key: _wide(item, group) for key, item in value.items()}
+        return {key: _sources(item, group) for key, item in value.items()}
     return value
 
 
-def _twin(tensor: SimTensor, group: Group) -> torch.Tensor:
-    """The same view of the block's fp32 values, made from the rounded ones if there are none."""
-    inner, block = tensor._inner, tensor._block
-    if block.fused is None or block.fused[0] is not group:
-        count = inner.untyped_storage().nbytes() // inner.element_size()
-        block.fused = (group, inner.as_strided((count,), (1,), 0).float())
-    return block.fused[1].as_strided(inner.shape, inner.stride(), inner.storage_offset())
+def _read(value: Any) -> Any:
+    if isinstance(value, _Rounded):
+        return value.inner.float()
+    if isinstance(value, list | tuple):
+        return type(value)([_read(item) for item in value])
+    if isinstance(value, dict):
+        return {key: _read(item) for key, item in value.items()}
+    return value
+
+
+def _has_twin(tensor: SimTensor, group: Group) -> bool:
+    return tensor._block.fused is not None and tensor._block.fused[0] is group
+
+
+def _twin(tensor: SimTensor) -> torch.Tensor:
+    """The fp32 values of the block, seen as ``tensor`` sees it."""
+    inner = tensor._inner
+    return tensor._block.fused[1].as_strided(inner.shape, inner.stride(), inner.storage_offset())
+
+
+def _flat(inner: torch.Tensor) -> torch.Tensor:
+    """Everything that lies behind a tensor."""
+    count = inner.untyped_storage().nbytes() // inner.element_size()
+    return inner.as_strided((count,), (1,), 0)
 
 
 def _each(value: Any) -> list[torch.Tensor]:

@@ -6,14 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch._dynamo  # before anything is replaced: it looks around for devices while it loads
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
 from torch.utils.benchmark.utils import timer as benchmark_timer
 
-from helpers.simgpu import compiling, cuda, factories, functions, generator, state
+from helpers.simgpu import compiling, cuda, factories, functions, generator, state, tensor
 
 if TYPE_CHECKING:
     from helpers.simgpu.gpu import SimulatedGPU
 
 _MISSING = object()
+
+
+class Names(TorchFunctionMode):
+    """Catches functions that somebody took out of ``torch`` before: ``from torch import randn``."""
+
+    def __init__(self, table: dict[Any, Any]) -> None:
+        super().__init__()
+        self.table = table
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        return self.table.get(func, func)(*args, **(kwargs or {}))
+
+
+def _remove(mode: TorchFunctionMode) -> None:
+    """Take a mode off the stack, wherever it stands, and leave the others in their order."""
+    above = []
+    while torch._C._len_torch_function_stack():
+        top = torch._C._pop_torch_function_stack()
+        if top is mode:
+            break
+        above.append(top)
+    for other in reversed(above):
+        torch._C._push_on_torch_function_stack(other)
 
 
 class Patches:
@@ -22,6 +49,7 @@ class Patches:
     def __init__(self) -> None:
         self._saved: list[tuple[Any, str, Any]] = []
         self._default_device: torch.device | None = None
+        self._names: Names | None = None
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         """Replace ``owner.name``; an inherited or missing attribute is removed again later."""
@@ -35,6 +63,12 @@ class Patches:
 
     def apply(self, gpu: SimulatedGPU) -> None:
         """Replace everything."""
+        # PyTorch keeps tables of its own functions, made at first use: now, not of replacements.
+        for table_of in (
+            _device_constructors, torch.overrides.get_default_nowrap_functions,
+            torch.overrides.get_ignored_functions, torch.overrides.get_testing_overrides,
+        ):  # fmt: skip
+            table_of()
         for name, value in cuda.functions().items():
             self._cuda(name, value)
         self.set(torch.cuda, "default_generators", (gpu.generator,))
@@ -45,8 +79,11 @@ class Patches:
         for name, value in _accelerator().items():
             if hasattr(torch.accelerator, name):
                 self.set(torch.accelerator, name, value)
+        table: dict[Any, Any] = dict(tensor.REPLACED)
         for name in factories.NAMES:
-            self.set(torch, name, factories.replacement(name, getattr(torch, name)))
+            original = getattr(torch, name)
+            table[original] = factories.replacement(name, original)
+            self.set(torch, name, table[original])
         for name in ("to", "cuda", "cpu", "pin_memory", "is_pinned"):
             self.set(torch.Tensor, name, getattr(functions, name))
         functional = torch.nn.functional
@@ -64,11 +101,16 @@ class Patches:
         self.set(torch._dynamo, "reset", compiling.reset)
         self._timer()
         self._default_device = _default_device()
+        self._names = Names(table)
+        self._names.__enter__()
 
     def undo(self) -> None:
         """Put everything back, newest first."""
-        if _default_device() is not self._default_device and self._saved:
-            torch.set_default_device(self._default_device)
+        if self._names is not None:
+            _remove(self._names)
+            self._names = None
+            if _default_device() is not self._default_device:
+                torch.set_default_device(self._default_device)
         while self._saved:
             owner, name, before = self._saved.pop()
             if before is _MISSING:
