@@ -85,6 +85,9 @@ lab.check("04-2", unit)
 # straight back in, and nobody ever looks at them. **Fusion** merges the orders: each element
 # stays in the factory, in a *register*, until all three cosines are done.
 #
+# Mind the word *trip*: here it is out and back, a read and a write. Some authors count one way;
+# for them `cos().cos()` is four, and two when fused.
+#
 # If you come from the front end: `map().map().map()` builds two arrays that nobody wants. One
 # `map` with the three functions inside does not. The picture breaks in one place: an array in
 # JavaScript also costs the allocator time. Here only the lorries count.
@@ -213,6 +216,9 @@ runs = lab.measure("04-6", {"cos x1": lambda: x.cos(), "cos x3": lambda: chain(x
 lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
 
 # %% [markdown]
+# *First call* of the fused row is the compiler at work. It is paid once per shape, which is why it
+# never belongs into the median.
+#
 # **04-6.** Fill the table. One row per version, four columns:
 #
 # | column | meaning |
