@@ -184,6 +184,9 @@ def test_values_agree_with_the_cpu(gpu):
         found = check(x.cuda(), weight.cuda())
         assert found.is_cuda, number
         torch.testing.assert_close(found.cpu(), expected, msg=lambda m, n=number: f"{n}: {m}")
+    hot = torch.tensor([2, 0])
+    assert torch.equal(F.one_hot(hot.cuda()).cpu(), F.one_hot(hot))
+    assert torch.empty(3, pin_memory=True).is_pinned()
     torch.testing.assert_close(x.cuda().half().cos(), x.half().cuda().cos())
     assert torch.allclose(x.cuda(), x.cuda()) and torch.equal(x.cuda(), x.cuda())
     a, b = torch.randn(64, 64).half(), torch.randn(64, 64).half()
@@ -205,6 +208,9 @@ def test_modules_and_training(gpu):
             optimizer.step()
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(p, q.detach().cpu(), rtol=1e-4, atol=1e-5)
+    big = nn.Linear(2048, 2048).cuda()
+    big(torch.empty(2048, 2048, device="cuda", dtype=torch.half).float()).mean().backward()
+    assert big.weight.grad.shape == (2048, 2048) and big.weight.grad.is_cuda
     twin.half()
     assert all(p.dtype == torch.half and p._inner.dtype == torch.half for p in twin.parameters())
     assert twin(x.cuda().half()).dtype == torch.half
@@ -220,6 +226,19 @@ def test_modules_and_training(gpu):
     assert layer(torch.randn(2, 5, 16, device="cuda")).shape == (2, 5, 16)
     bare = nn.Linear(3, 3, device="meta").to_empty(device="cuda")
     assert bare.weight.is_cuda
+
+
+def test_inference_mode_and_no_grad(gpu):
+    layer = nn.Linear(4, 4).cuda()
+    x = torch.randn(2, 4, device="cuda")
+    with torch.inference_mode():
+        out = layer(x)[None].view(-1)
+        assert not out.requires_grad and out.add_(1).sum().item() is not None
+        assert F.scaled_dot_product_attention(x[None], x[None], x[None]).shape == (1, 2, 4)
+    assert torch.is_grad_enabled() and not torch.inference_mode(lambda: layer(x))().requires_grad
+    with torch.no_grad():
+        assert not layer(x).requires_grad
+    assert layer(x).requires_grad
 
 
 def test_gradients_cross_between_host_and_device(gpu):

@@ -312,11 +312,11 @@ def _check(device: Any) -> None:
         raise ValueError(f"Expected a cuda device, but got: {device}")
 
 
-def _not_simulated(*args: Any, **kwargs: Any) -> None:
-    raise NotImplementedError(
-        "torch.cuda.make_graphed_callables is not simulated: capture with torch.cuda.graph, or use "
-        "torch.compile(mode='reduce-overhead')."
-    )
+def _not_simulated(name: str, instead: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"torch.cuda.{name} is not simulated: {instead}.")
+
+    return refuse
 
 
 def _memory(read: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -342,7 +342,12 @@ def functions() -> dict[str, Any]:
         "set_device": _check, "device": device, "_DeviceGuard": device,
         "synchronize": synchronize, "Event": Event, "Stream": Stream, "stream": stream,
         "StreamContext": stream, "CUDAGraph": CUDAGraph, "graph": graph,
-        "make_graphed_callables": _not_simulated,
+        "make_graphed_callables": _not_simulated(
+            "make_graphed_callables",
+            "capture with torch.cuda.graph, or use torch.compile(mode='reduce-overhead')",
+        ),
+        **{name: _not_simulated(name, "a modelled card has no clock, power or temperature to read")
+           for name in ("utilization", "clock_rate", "temperature", "power_draw", "memory_usage")},
         "graph_pool_handle": constant((0, 1)),
         "is_current_stream_capturing": lambda: current().runtime.capture is not None,
         "current_stream": lambda device=None: Stream(of=current().runtime.stream),

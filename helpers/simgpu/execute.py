@@ -67,7 +67,8 @@ def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
             return result
     device = kwargs.get("device")
     if device is not None:
-        if torch.device(device).type != "cuda":
+        # "meta" is what C++ takes this device for, in backward formulas for example
+        if torch.device(device).type not in ("cuda", "meta"):
             return _on_host(func, args, kwargs)
         kwargs = {k: v for k, v in kwargs.items() if k not in ("device", "pin_memory")}
     sims = list(_sims(args, kwargs))

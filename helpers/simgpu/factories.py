@@ -69,7 +69,7 @@ def replacement(name: str, original: Callable) -> Callable:
             return args[0].to(device, dtype=kwargs.get("dtype")) if name in FROM_DATA \
                 else original(*args, **kwargs)  # fmt: skip
         if not is_cuda(device):
-            return original(*args, **kwargs)
+            return _on_host(original, args, kwargs)
         if kwargs.get("out") is not None:
             return original(*args, **kwargs)
         return _make(name, original, args, kwargs)
@@ -78,6 +78,12 @@ def replacement(name: str, original: Callable) -> Callable:
     factory.__doc__ = original.__doc__
     factory.__wrapped__ = original
     return factory
+
+
+def _on_host(original: Callable, args: tuple, kwargs: dict) -> Any:
+    pinned = kwargs.pop("pin_memory", False)
+    made = original(*args, **kwargs)
+    return made.pin_memory() if pinned else made
 
 
 def _make(name: str, original: Callable, args: tuple, kwargs: dict) -> Any:

@@ -21,6 +21,7 @@ _dropout = functional.dropout
 _to = torch.Tensor.to
 _cuda = torch.Tensor.cuda
 _cpu = torch.Tensor.cpu
+_one_hot = functional.one_hot
 _where = torch.where
 _getitem = torch.Tensor.__getitem__
 _setitem = torch.Tensor.__setitem__
@@ -80,6 +81,15 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
     if not isinstance(x, SimTensor) or inplace or not training or p in (0.0, 1.0):
         return _plain(_dropout, x, p, training, inplace)
     return _plain(aten.native_dropout, x, p, True)[0]
+
+
+def one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """``F.one_hot``: a fill and a scatter."""
+    if not isinstance(tensor, SimTensor):
+        return _one_hot(tensor, num_classes)
+    count = int(tensor.max().item()) + 1 if num_classes == -1 else num_classes
+    empty_rows = torch.zeros(*tensor.shape, count, dtype=torch.long, device="cuda")
+    return empty_rows.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 def where(condition: Any, *branches: Any, **options: Any) -> Any:
@@ -248,6 +258,7 @@ REPLACED.update({
     _is_pinned: is_pinned,
     _setitem: setitem,
     _where: where,
+    _one_hot: one_hot,
     _getitem: getitem,
     torch.Tensor.where: lambda self, condition, other: where(condition, self, other),
     _new_tensor: new_tensor,

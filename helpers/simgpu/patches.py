@@ -97,6 +97,11 @@ class Patches:
         self.set(torch, "compile", compiling.compile)
         self.set(torch.nn.Module, "compile", compiling.module_compile)
         self.set(torch.compiler, "reset", compiling.reset)
+        self.set(torch, "Stream", _stream(torch.Stream))
+        self.set(torch.nn.functional, "one_hot", functions.one_hot)
+        # Inference tensors and wrappers that claim another device do not go together.
+        self.set(torch.inference_mode, "__enter__", _enter_inference)
+        self.set(torch.inference_mode, "__exit__", _exit_inference)
         self.set(torch.autocast, "__init__", _autocast(torch.autocast.__init__))
         self.set(torch._dynamo, "reset", compiling.reset)
         self._timer()
@@ -145,6 +150,29 @@ class Patches:
 def _default_device() -> torch.device | None:
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return context.device if context is not None else None
+
+
+def _enter_inference(self: Any) -> None:
+    self.simgpu_before = torch.is_grad_enabled()
+    torch.set_grad_enabled(not self.mode and self.simgpu_before)
+
+
+def _exit_inference(self: Any, *exception: object) -> None:
+    torch.set_grad_enabled(self.simgpu_before)
+
+
+def _stream(original: Any) -> Any:
+    class Kind(type):
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, original | cuda.Stream)
+
+    class Stream(metaclass=Kind):
+        def __new__(cls, device: Any = None, **options: Any) -> Any:
+            if device is None or factories.is_cuda(device):
+                return cuda.Stream(**options)
+            return original(device, **options)
+
+    return Stream
 
 
 def _event(original: Any) -> Any:
