@@ -160,7 +160,7 @@ def test_l2_serves_small_working_sets_and_a_flush_empties_it(gpu):
 
 
 def chain_knee(device, dtype, step):
-    from helpers.simgpu.validate import knee
+    from helpers.simgpu.cases import knee
 
     return knee(device, step, dtype)
 

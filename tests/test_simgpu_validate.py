@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from helpers.simgpu import validate
+from helpers.simgpu import cases, rows, validate
 
-# Held-out cases that are off by more than 25 %, with why (validate.REASONS says it at length).
+# Held-out cases that are off by more than 25 %, with why (rows.REASONS says it at length).
 KNOWN = {
     "hf.eager": "another host",
     "h100.eager": "another host",
@@ -26,13 +26,13 @@ KNOWN = {
 
 @pytest.fixture(scope="module")
 def held_out():
-    return validate.held_out()
+    return cases.held_out()
 
 
 def test_inputs_come_out_again():
-    rows = validate.inputs()
-    assert len(rows) > 30
-    for row in rows:
+    found = cases.inputs()
+    assert len(found) > 30
+    for row in found:
         assert abs(row.error) < 0.02, row
 
 
@@ -45,7 +45,7 @@ def test_held_out_errors_are_bounded(held_out):
 def test_each_miss_is_explained_and_not_wild(held_out):
     for row in held_out:
         if row.missed:
-            assert row.reason == validate.REASONS[row.key] and len(row.reason) > 40
+            assert row.reason == rows.REASONS[row.key] and len(row.reason) > 40
         if row.key != "h100.eager":  # a host four times as fast
             assert -0.7 < row.error < 0.25, row
 
@@ -70,6 +70,6 @@ def test_command_line_prints_help_without_torch():
 
 
 def test_table_shows_explanations():
-    row = validate.Row("k", "case", 2.0, 1.0, "s", "somebody", "because")
+    row = rows.Row("k", "case", 2.0, 1.0, "s", "somebody", "because")
     text = validate.table([row])
     assert "-50%" in text and "miss: because." in text and "somebody" in text

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from helpers import counting
-from helpers.simgpu import attention, fuse, model
+from helpers.simgpu import arguments, attention, model, wide
+from helpers.simgpu.schema import Schema, schema_of
 from helpers.simgpu.tensor import SimTensor, ValuesUnavailable, require_values
 
 if TYPE_CHECKING:
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
 aten = torch.ops.aten
 
-HALVES = (torch.float16, torch.bfloat16)
-# Index tensors may stay on the host on a real card, too.
-HOST_INDEX = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"}
-# In place, and the old values are not looked at: the result may be known where self was not.
-OVERWRITES = {"zero_", "fill_", "copy_", "uniform_", "normal_", "random_", "bernoulli_"}
-# Answered with a Python value.
-QUESTIONS = {"equal", "allclose", "is_nonzero"}
 MATMULS = ("matmul", "attention")
 
 
@@ -44,22 +36,9 @@ class Plan:
     many: bool = False
 
 
-@dataclass(frozen=True)
-class Schema:
-    """What the schema of an overload says."""
-
-    base: str
-    returns: tuple[int | str | None, ...]
-    """For each result: position or name of the argument that it is, or None for a new tensor."""
-    written: tuple[int | str, ...]
-    generator: bool
-    reshapes_self: bool
-    dynamic: bool
-
-
 def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
     """Run one operation: its values on the CPU where they are kept, its kernel in simulation."""
-    schema = _schema(func)
+    schema = schema_of(func)
     special = SPECIAL.get(func)
     if special is not None:
         result = special(gpu, func, args, kwargs)
@@ -69,18 +48,20 @@ def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
     if device is not None:
         # "meta" is what C++ takes this device for, in backward formulas for example
         if torch.device(device).type not in ("cuda", "meta"):
-            return _on_host(func, args, kwargs)
+            return arguments.on_host(func, args, kwargs)
         kwargs = {k: v for k, v in kwargs.items() if k not in ("device", "pin_memory")}
-    sims = list(_sims(args, kwargs))
-    _check_devices(schema, args, kwargs)
+    sims = list(arguments.sims(args, kwargs))
+    arguments.check_devices(schema, args, kwargs)
     if schema.generator and kwargs.get("generator") is None:
         kwargs = {**kwargs, "generator": gpu.generator}
-    known = all(_is_known(t, schema, args, kwargs) for t in sims) and not _has_meta(args, kwargs)
-    if schema.dynamic and _asks_for_values(schema, args):
+    known = not arguments.has_meta(args, kwargs) and all(
+        arguments.is_known(tensor, schema, args, kwargs) for tensor in sims
+    )
+    if schema.dynamic and arguments.asks_for_values(schema, args):
         for tensor in sims:
             require_values(tensor)
-        out = func(*_values(args), **_values(kwargs))
-        op = counting.op_work(func, _values(args), _values(kwargs), out)
+        out = func(*arguments.values(args), **arguments.values(kwargs))
+        op = counting.op_work(func, arguments.values(args), arguments.values(kwargs), out)
         plan = Plan(op, task_of(gpu, op), True, ())
         gpu.wait("data-dependent shape")
     else:
@@ -90,7 +71,7 @@ def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
             func(*args, **kwargs)
     result = _wrap(gpu, schema, plan, out, args, kwargs, sims, known and plan.small)
     if plan.op.kind != "view":
-        outputs = [t for t in _flat(result) if isinstance(t, SimTensor)]
+        outputs = [t for t in arguments.flat(result) if isinstance(t, SimTensor)]
         gpu.started(plan, sims, outputs)
         if result is not None and not isinstance(result, torch.Tensor | list | tuple):
             gpu.wait(f"value of {plan.op.name}")
@@ -100,11 +81,11 @@ def run(gpu: SimulatedGPU, func: Any, args: tuple, kwargs: dict) -> Any:
 def _planned(
     gpu: SimulatedGPU, schema: Schema, func: Any, args: tuple, kwargs: dict, known: bool
 ) -> tuple[Plan, Any]:
-    key = (func, _signature(args, schema), _signature(kwargs, schema), gpu.tf32)
+    key = (func, arguments.signature(args, schema), arguments.signature(kwargs, schema), gpu.tf32)
     plan = gpu.plans.get(key)
     out = None
     if plan is None:
-        shapes, named = _shapes(args), _shapes(kwargs)
+        shapes, named = arguments.shapes(args), arguments.shapes(kwargs)
         try:
             out = func(*shapes, **named)
         except NotImplementedError:
@@ -113,32 +94,34 @@ def _planned(
                     f"{func} needs values to know its result, and the simulation keeps none for "
                     "tensors this large: use a smaller input, or a real GPU."
                 ) from None
-            shapes, named = _values(args), _values(kwargs)
+            shapes, named = arguments.values(args), arguments.values(kwargs)
             out = func(*shapes, **named)
         op = counting.op_work(func, shapes, named, out)
-        size = max((t.numel() * t.element_size() for t in _flat(out)), default=0)
+        size = max((t.numel() * t.element_size() for t in arguments.flat(out)), default=0)
         short = op.kind not in MATMULS or op.flops <= gpu.value_flops
-        dtypes = tuple(t.dtype for t in _flat(out))
+        dtypes = tuple(t.dtype for t in arguments.flat(out))
         small = size <= gpu.value_bytes and short
         layouts, many = _layouts(schema, out)
         plan = Plan(op, task_of(gpu, op), small, dtypes, layouts, many)
         gpu.plans[key] = plan
         out = None
     if plan.op.kind == "view":
-        return plan, func(*_values(args), **_values(kwargs))
-    group = gpu.recorder.assign(plan, *_touched(schema, args, kwargs)) if gpu.recorder else None
+        return plan, func(*arguments.values(args), **arguments.values(kwargs))
+    group = None
+    if gpu.recorder is not None:
+        group = gpu.recorder.assign(plan, *arguments.touched(schema, args, kwargs))
     if known and plan.small:
         return plan, _run_values(gpu, plan, schema, func, args, kwargs, group)
     if plan.layouts is not None:
         made = [torch.empty_strided(shape, stride, dtype=dtype, device="meta")
                 for shape, stride, dtype in plan.layouts]  # fmt: skip
         return plan, tuple(made) if plan.many else made[0]
-    return plan, func(*_shapes(args), **_shapes(kwargs))
+    return plan, func(*arguments.shapes(args), **arguments.shapes(kwargs))
 
 
 def _layouts(schema: Schema, out: Any) -> tuple[tuple[tuple, ...] | None, bool]:
     many = isinstance(out, list | tuple)
-    tensors = list(_flat(out))
+    tensors = list(arguments.flat(out))
     plain = not schema.written and len(tensors) == (len(out) if many else 1)
     if not plain:
         return None, many
@@ -161,41 +144,27 @@ def _run_values(
     gpu: SimulatedGPU, plan: Plan, schema: Schema, func: Any, args: tuple, kwargs: dict, group: Any
 ) -> Any:
     """Compute the values; while a graph is captured, keep the recipe so that a replay can."""
-    values, named = _values(args), _values(kwargs)
-    if group is not None and fuse.keeps_fp32(plan, values):
-        job = fuse.fp32_job(group, plan, schema, func, args, kwargs)
+    values, named = arguments.values(args), arguments.values(kwargs)
+    if group is not None and wide.keeps_fp32(plan, values):
+        job = wide.fp32_job(group, plan, schema, func, args, kwargs)
     else:
         def job() -> Any:
             return compute(plan, func, values, named)
 
-        for tensor in _written(schema, args, kwargs):
+        for tensor in arguments.written(schema, args, kwargs):
             tensor._block.fused = None
-    return gpu.record_job(job, _written(schema, args, kwargs))
+    return gpu.record_job(job, arguments.written(schema, args, kwargs))
 
 
 def compute(plan: Plan, func: Any, values: tuple, named: dict) -> Any:
     """Values of one operation; matrix products of halves accumulate in fp32, as on a GPU."""
     if func in attention.VALUES:
         return attention.VALUES[func](*values, **named)
-    if plan.op.kind not in MATMULS or not _has_half(values):
+    half = next((t.dtype for t in arguments.flat(values) if t.dtype in wide.HALVES), None)
+    if plan.op.kind not in MATMULS or half is None:
         return func(*values, **named)
-    half = next(t.dtype for t in _flat(values) if t.dtype in HALVES)
-    out = func(*_cast(values, HALVES, torch.float32), **_cast(named, HALVES, torch.float32))
-    return _cast(out, (torch.float32,), half)
-
-
-def _written(schema: Schema, args: tuple, kwargs: dict) -> list[SimTensor]:
-    found = []
-    for where in schema.written:
-        target = args[where] if isinstance(where, int) and where < len(args) else kwargs.get(where)
-        found += [t for t in _flat(target) if isinstance(t, SimTensor)]
-    return found
-
-
-def _touched(schema: Schema, args: tuple, kwargs: dict) -> tuple[list, list]:
-    written = _written(schema, args, kwargs)
-    blind = schema.base in OVERWRITES
-    return [t for t in _sims(args, kwargs) if not (blind and t is args[0])], written
+    values, named = arguments.cast([values, named], wide.HALVES, torch.float32)
+    return arguments.cast(func(*values, **named), (torch.float32,), half)
 
 
 def _wrap(
@@ -203,7 +172,7 @@ def _wrap(
     sims: list[SimTensor], known: bool,
 ) -> Any:  # fmt: skip
     """Results as simulated tensors: an argument itself, a view of its memory, or new memory."""
-    for tensor in _written(schema, args, kwargs):
+    for tensor in arguments.written(schema, args, kwargs):
         tensor._block.known = known and not tensor._inner.is_meta
     view = plan.op.kind == "view"
     blocks = {t._inner.untyped_storage()._cdata: t._block for t in sims} if view else {}
@@ -276,143 +245,3 @@ SPECIAL: dict[Any, Callable] = {
     aten._local_scalar_dense.default: _item,
     aten.copy_.default: _copy,
 }
-
-
-# Arguments
-
-
-def _flat(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _flat(item)
-    elif isinstance(value, dict):
-        yield from _flat(list(value.values()))
-
-
-def _sims(args: tuple, kwargs: dict) -> Iterator[SimTensor]:
-    for tensor in _flat(args):
-        if isinstance(tensor, SimTensor):
-            yield tensor
-    if kwargs:
-        for tensor in _flat(kwargs):
-            if isinstance(tensor, SimTensor):
-                yield tensor
-
-
-def _map(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)([_map(item, change) for item in value])
-    if isinstance(value, dict):
-        return {key: _map(item, change) for key, item in value.items()}
-    return value
-
-
-def _values(value: Any) -> Any:
-    return _map(value, lambda t: t._inner if isinstance(t, SimTensor) else t)
-
-
-def _shapes(value: Any) -> Any:
-    return _map(value, _shape)
-
-
-def _shape(tensor: torch.Tensor) -> torch.Tensor:
-    inner = tensor._inner if isinstance(tensor, SimTensor) else tensor
-    if inner.is_meta or not isinstance(tensor, SimTensor):
-        return inner
-    return torch.empty_strided(inner.shape, inner.stride(), dtype=inner.dtype, device="meta")
-
-
-def _cast(value: Any, of: tuple, to: torch.dtype) -> Any:
-    return _map(value, lambda t: t.to(to) if t.dtype in of else t)
-
-
-def _has_half(values: Any) -> bool:
-    return any(t.dtype in HALVES for t in _flat(values))
-
-
-def _has_meta(args: tuple, kwargs: dict) -> bool:
-    """C++ made a tensor "like this one" and took ``meta`` at its word: it has no values."""
-    return any(not isinstance(t, SimTensor) and t.is_meta for t in _flat([args, kwargs]))
-
-
-def _signature(value: Any, schema: Schema) -> Any:
-    """What a plan depends on."""
-    if isinstance(value, SimTensor):
-        inner = value._inner
-        return (inner.shape, inner.stride(), inner.dtype)
-    if isinstance(value, torch.Tensor):
-        return (value.shape, value.dtype, value.device.type)
-    if isinstance(value, list | tuple):
-        return tuple([_signature(item, schema) for item in value])
-    if isinstance(value, dict):
-        return tuple([(k, _signature(v, schema)) for k, v in value.items() if k != "generator"])
-    if isinstance(value, float) and not schema.base.startswith("pow"):
-        return float  # no shape and no cost depends on it, and there are many
-    return (type(value), value)
-
-
-def _is_known(tensor: SimTensor, schema: Schema, args: tuple, kwargs: dict) -> bool:
-    if tensor._block.known:
-        return True
-    whole = prod(tensor.shape) * tensor.element_size() == tensor._block.nbytes
-    return schema.base in OVERWRITES and tensor is args[0] and whole and not tensor._inner.is_meta
-
-
-def _asks_for_values(schema: Schema, args: tuple) -> bool:
-    """Indexing depends on values only when a mask does the indexing."""
-    if schema.base in ("index", "_unsafe_index"):
-        return any(t.dtype in (torch.bool, torch.uint8) for t in _flat(args[1]))
-    return True
-
-
-def _check_devices(schema: Schema, args: tuple, kwargs: dict) -> None:
-    """Refuse host tensors as a card does; only those without dimensions may mix."""
-    for position, value in enumerate([*args, *kwargs.values()]):
-        for tensor in _flat(value):
-            if isinstance(tensor, SimTensor) or tensor.is_meta or tensor.dim() == 0:
-                continue
-            if position == 1 and schema.base in HOST_INDEX:
-                continue
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"cuda:0 and {tensor.device}! (simulated; operation {schema.base}: move the other "
-                "tensor with .to('cuda') first)"
-            )
-
-
-def _on_host(func: Any, args: tuple, kwargs: dict) -> Any:
-    """``zeros_like(x, device="cpu")`` and its kin: only the shape comes from the device."""
-    for tensor in _flat(args):
-        if isinstance(tensor, SimTensor) and "_like" not in str(func) and "new_" not in str(func):
-            require_values(tensor)
-    return func(*_values(args), **kwargs)
-
-
-@lru_cache(maxsize=4096)
-def _schema(func: Any) -> Schema:
-    schema = func._schema
-    aliases: dict[str, int | str] = {}
-    written: list[int | str] = []
-    for position, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            where = argument.name if argument.kwarg_only else position
-            written.append(where)
-            for name in argument.alias_info.before_set:
-                aliases[name] = where
-    returns = []
-    for result in schema.returns:
-        info = result.alias_info
-        name = next(iter(info.before_set), None) if info is not None and info.is_write else None
-        returns.append(aliases.get(name) if name else None)
-    base = schema.name.split("::")[-1]
-    tags = func.tags
-    return Schema(
-        base=base, returns=tuple(returns), written=tuple(written),
-        generator=any(a.name == "generator" for a in schema.arguments),
-        reshapes_self=torch.Tag.inplace_view in tags,
-        dynamic=torch.Tag.dynamic_output_shape in tags or base in QUESTIONS,
-    )  # fmt: skip

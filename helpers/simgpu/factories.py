@@ -53,6 +53,14 @@ def is_cuda(device: Any) -> bool:
     return device.type == "cuda"
 
 
+def check_device(device: Any) -> None:
+    """Accept the simulated card under any of its names; ValueError for what is not CUDA."""
+    if device is None or (isinstance(device, int) and device == -1):
+        return
+    if not is_cuda(device):
+        raise ValueError(f"Expected a cuda device, but got: {device}")
+
+
 def replacement(name: str, original: Callable) -> Callable:
     """The function that stands in for ``torch.<name>``."""
 
