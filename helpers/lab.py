@@ -243,7 +243,7 @@ def ceiling() -> roofline.Roof:
 
 
 def roofs() -> list[roofline.Roof]:
-    """Every roof known for this machine: datasheet peak, published sustained, measured ceiling."""
+    """Every roof known for this machine: datasheet peak, published sustained, own ceiling."""
     facts = _now().machine.facts
     known = [roofline.datasheet(facts), roofline.sustained(facts)] if facts else []
     return [roof for roof in (*known, ceiling()) if roof is not None]
@@ -264,7 +264,7 @@ def reveal(exercise: str, label: str = "") -> None:
     bars = plots.Bars(
         prediction=predicted,
         datasheet=bounds.get("datasheet peak"),
-        ceiling=bounds["measured ceiling"],
+        ceiling=bounds[ceiling().label],
         measured=statistics.median(record.value["samples"]),
     )
     axes = plots.draw_bars(

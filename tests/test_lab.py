@@ -307,4 +307,4 @@ def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
     lab.ledger("04-4", ["cos x1"])
     assert "memory 100 %" in capsys.readouterr().out
     labels = [roof.label for roof in lab.roofs()]
-    assert labels == ["datasheet peak", "published sustained", "measured ceiling"]
+    assert labels == ["datasheet peak", "published sustained", "simulated ceiling"]

@@ -34,7 +34,7 @@ def roof(label, bandwidth, rate, vector, origin="published"):
 ROOFS = [
     roof("datasheet peak", 320e9, 65e12, 4.05e12),
     roof("published sustained", 239.2e9, 41.9e12, 2.1e12),
-    roof("measured ceiling", 235e9, 24e12, 2.0e12, "simulated"),
+    roof("simulated ceiling", 235e9, 24e12, 2.0e12, "simulated"),
 ]
 POINTS = [
     Point("cos ×1", 0.25, 5.0e10, "simulated"),
@@ -238,7 +238,7 @@ def test_roofline_geometry():
     markers = {lines[r.label].get_marker() for r in ROOFS}
     assert styles == {"--", ":", "-"} and len(markers) == 3
     assert lines["datasheet peak"].get_linestyle() == "--"
-    assert lines["measured ceiling"].get_linestyle() == "-"
+    assert lines["simulated ceiling"].get_linestyle() == "-"
     vector = lines["vector units, no tensor cores"]
     assert set(vector.get_ydata()) == {2.0e12} and vector.get_xdata()[0] == 2.0e12 / 235e9
     legend = " ".join(t.get_text() for t in ax.get_legend().get_texts())
@@ -307,7 +307,7 @@ def test_bars_have_the_length_of_their_values():
     widths = {bar.get_label(): bar.patches[0].get_width() for bar in ax.containers}
     assert widths == pytest.approx(
         {"your prediction": 5.1, "datasheet bound": 1.68, "ceiling bound": 2.24,
-         "measurement": 2.21}
+         "simulated run": 2.21}
     )  # fmt: skip
     assert ax.get_xlabel() == "time per call (ms)" and ax.get_xlim()[0] == 0
     labels = [t.get_text() for t in ax.texts]

@@ -28,6 +28,7 @@ _ROWS = (
     ("ceiling", "ceiling bound", dict(facecolor=PALE, edgecolor=INK, hatch="..")),
     ("measured", "measurement", dict(facecolor=BLUE, edgecolor=BLUE)),
 )
+_RUNS = {"simulated": "simulated run", "replayed": "replayed run"}  # never called a measurement
 
 
 def off_by(prediction: float, measured: float) -> float:
@@ -55,7 +56,8 @@ def draw_bars(
 ) -> Any:
     """Draw the four times of ``bars`` as horizontal bars with their numbers; return the Axes."""
     ax = style.axes(ax, 3.1)
-    values = {key: getattr(bars, key) for key, _, _ in _ROWS}
+    rows = [*_ROWS[:-1], ("measured", _RUNS.get(origin, "measurement"), _ROWS[-1][2])]
+    values = {key: getattr(bars, key) for key, _, _ in rows}
     known = sorted(v for v in values.values() if v is not None)
     if not known or known[0] <= 0:
         raise ValueError("draw_bars needs at least one time, and every time above zero seconds.")
@@ -64,7 +66,7 @@ def draw_bars(
         longest = CUT * known[-2] / 2.5
     size, unit = style.scale(longest, "s")
     limit = longest / size
-    for row, (key, label, look) in enumerate(_ROWS):
+    for row, (key, label, look) in enumerate(rows):
         value = values[key]
         if value is None:
             ax.text(limit * 0.01, row, "none", va="center", fontsize=TEXT, color=INK)
@@ -76,9 +78,9 @@ def draw_bars(
             _tear(ax, limit, row)
             text += ", bar cut"
         ax.text(min(shown, limit) + limit * 0.015, row, text, va="center", fontsize=TEXT, color=INK)
-    ax.set_yticks(range(len(_ROWS)), [label for _, label, _ in _ROWS], fontsize=TEXT)
+    ax.set_yticks(range(len(rows)), [label for _, label, _ in rows], fontsize=TEXT)
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(_ROWS) - 0.5, -0.5)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlim(0, limit * 1.3)
     ax.set_xlabel(f"{what} ({unit})", fontsize=TEXT, color=INK)
     sentence = verdict(bars)
@@ -86,7 +88,7 @@ def draw_bars(
     ax.annotate(sentence[0].upper() + sentence[1:], (0, 0), xycoords="axes fraction",
                 xytext=(0, -48), textcoords="offset points", fontsize=TEXT, fontweight="bold",
                 color=INK, annotation_clip=False, gid="verdict")  # fmt: skip
-    said = [f"{label} {style.quantity(values[key], 's')}" for key, label, _ in _ROWS
+    said = [f"{label} {style.quantity(values[key], 's')}" for key, label, _ in rows
             if values[key] is not None]  # fmt: skip
     style.describe(ax, f"{title} ({line}). Bars of {what}: {', '.join(said)}; {sentence}.")
     return ax

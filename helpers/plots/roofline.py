@@ -15,6 +15,7 @@ _LOOKS = {
     "published sustained": dict(linestyle=":", marker="^", color=style.VERMILLION, linewidth=2.2),
     "measured ceiling": dict(linestyle="-", marker="o", color=style.BLUE, linewidth=2.2),
 }
+_LOOKS["simulated ceiling"] = _LOOKS["measured ceiling"]
 
 _MARKERS = (*(marker for _, marker, _ in SERIES), "<", ">", "p", "*", "h")
 

@@ -39,7 +39,7 @@ EXPLAINS = 0.6
 TOO_FAST = 1.1
 """Above this share the measurement beats the roof by more than noise and boost clocks do."""
 
-DATASHEET, SUSTAINED, CEILING = "datasheet peak", "published sustained", "measured ceiling"
+DATASHEET, SUSTAINED = "datasheet peak", "published sustained"
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,14 @@ def sustained(device: Device) -> Roof | None:
 def measure_ceiling(dtype: str = "fp16", quick: bool = True) -> Roof:
     """Measure the roof of the device in use: the GPU, real or simulated, else the CPU.
 
+    The label says "measured ceiling", or "simulated ceiling": a model's roof is no measurement.
     Takes a copy for the bandwidth (bytes read plus written), one matmul in ``dtype`` and one in
     fp32, whose half is the vector rate, and one tiny operation for the host. A CPU is measured in
     fp32 whatever ``dtype`` is. ``quick``: about two seconds; otherwise it warms up for seconds
     first, which a card that throttles needs before it shows what it sustains.
     """
     found = ceiling.measure(dtype, quick)
-    return Roof(label=CEILING, **found)
+    return Roof(label=f"{found['origin']} ceiling", **found)
 
 
 def ridge(roof: Roof, dtype: str) -> float:

@@ -27,6 +27,7 @@
 
 # %%
 # Run this cell first, and again after a restart.
+import functools
 import importlib.util
 import subprocess
 import sys
@@ -133,8 +134,9 @@ lab.check("04-3", bytes_moved)
 
 # %%
 for roof in lab.roofs():
-    print(f"{roof.label:20} {roof.bandwidth / 1e9:7,.0f} GB/s   "
-          f"vector units {(roof.vector_rate or float('nan')) / 1e12:5.2f} T operations/s   {roof.origin}")
+    operations = f"{roof.vector_rate / 1e12:.2f}" if roof.vector_rate else "?"
+    print(f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s   "
+          f"vector units {operations:>5} T operations/s   ({roof.origin})")
 
 # %% [markdown]
 # Commit a number in milliseconds. It is locked when you run the cell: a prediction made after
@@ -229,7 +231,8 @@ lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
 # | `gb_per_s` | the implied bandwidth: `gb` over the time, in GB/s |
 
 # %% nbgrader={"grade": false, "grade_id": "04-6-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-table = ...  # {"cos x1": {"kernels": ..., "gb": ..., "ms": ..., "gb_per_s": ...}, "cos x3": ..., "fused": ...}
+# {"cos x1": {"kernels": ..., "gb": ..., "ms": ..., "gb_per_s": ...}, "cos x3": ..., "fused": ...}
+table = ...
 ### BEGIN SOLUTION
 table = {}
 for name, function, operations, is_fused in [("cos x1", torch.cos, 1, False),
@@ -248,9 +251,9 @@ lab.check("04-6", table)
 # Your table beside what the roofs allow: a row's bytes over the measured bandwidth.
 
 # %%
-bound_ms = {"cos x1": 1, "cos x3": 3, "fused": 1}  # trips
-bound_ms = {k: trips * 2 * n * itemsize / lab.ceiling().bandwidth * 1e3 for k, trips in bound_ms.items()}
-lab.show_table(table, bound_ms=bound_ms)
+one_trip_ms = 2 * n * itemsize / lab.ceiling().bandwidth * 1e3
+lab.show_table(table, bound_ms={"cos x1": one_trip_ms, "cos x3": 3 * one_trip_ms,
+                                "fused": one_trip_ms})
 
 # %% [markdown]
 # Read the last two columns. The eager rows should stand on the memory roof: time and bound agree.
@@ -319,6 +322,7 @@ for wait in (False, True):
     three = min(stopwatch(lambda: chain(x), wait) for _ in range(5))
     print(f"wait={wait!s:5}  one cosine {one * 1e3:7.3f} ms   three {three * 1e3:7.3f} ms   "
           f"ratio {three / one:4.1f}   implied {2 * n * itemsize / one / 1e9:10,.0f} GB/s")
+print(f"({gpu.name}, by the wall clock of this machine)")
 
 # %% [markdown]
 # **04-8.** Suppose you only saw the first line. Which number gives the mistake away?
@@ -383,20 +387,30 @@ def repeated(operation, times):
         for _ in range(times):
             x = operation(x)
         return x
+
     return torch.compile(run)
 
 
 wide = torch.randn(n // 4, device=gpu.device, dtype=torch.float32)
 lengths = [1, 2, 4, 8, 16, 32, 64, 128]
-curves = lab.sweep("04-9", {"multiply": lambda k: lambda f=repeated(lambda t: t * 1.0001, k): f(wide),
-                            "cosine": lambda k: lambda f=repeated(torch.cos, k): f(wide)}, lengths)
+
+
+def chain_of(operation):
+    """For each length, a function without arguments that runs the fused chain on `wide`."""
+    return lambda length: functools.partial(repeated(operation, length), wide)
+
+
+curves = lab.sweep("04-9", {"multiply": chain_of(lambda t: t * 1.0001),
+                            "cosine": chain_of(torch.cos)}, lengths)
 
 # %%
 roof = lab.ceiling()
+mine = knee(roof.bandwidth, roof.vector_rate, 4, 1)
 axes = plots.draw_sweep(None, lengths, curves, logx=True, logy=True,
-                        knee=2 * 4 * roof.vector_rate / roof.bandwidth if roof.vector_rate else None,
-                        title="More work in the same trip", xlabel="operations in one fused kernel",
-                        ylabel="time", origin=gpu.origin, device=gpu.name)
+                        knee=mine if isinstance(mine, float) and mine > 0 else None,
+                        knee_label="your knee", title="More work in the same trip",
+                        xlabel="operations in one fused kernel", ylabel="time",
+                        origin=gpu.origin, device=gpu.name)
 plots.show(axes.figure)
 
 # %% [markdown]
@@ -421,7 +435,8 @@ explore.fusion()
 # ## 8 · Put your verdict to the test
 #
 # A label proves nothing. What follows from it does. Take ten cosines in fp32, one after the other
-# (`ten` below), name the bucket they are in, and predict what three changes do to their time:
+# (`ten` below). Decide which bucket they are in: memory, compute or overhead. Then predict what
+# three changes do to their time:
 #
 # - **half the bytes**: the same ten cosines on fp16 elements,
 # - **twice the arithmetic**: ten fused kernels of two cosines each,
@@ -468,7 +483,7 @@ for name in effects:
     lab.compare("04-10", name, "as it is", prediction=name)
 
 # %% [markdown]
-# **04-10.** Which bucket do these three measurements leave standing? Half of the points are for
+# **04-10.** Which bucket do these measurements leave standing? Three fifths of the points are for
 # the predictions: a verdict is worth what it predicts.
 
 # %% nbgrader={"grade": false, "grade_id": "04-10-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -487,21 +502,24 @@ lab.check("04-10", bucket)
 # again on the same tensor, and nothing clears L2 between two runs.
 
 # %%
-sizes = [2**k for k in range(18, 28)]
-hot = lab.sweep("04-11", {"cosine": lambda k: lambda t=torch.randn(k, device=gpu.device, dtype=gpu.dtype): t.cos()},
-                sizes, cache="hot")
+def cosine_of(elements):
+    return torch.randn(elements, device=gpu.device, dtype=gpu.dtype).cos
+
+
+sizes = [2**k for k in range(14, 28)]
+hot = lab.sweep("04-11", {"cosine": cosine_of}, sizes, cache="hot")
 roof = lab.ceiling()
-implied = {"implied bandwidth": [2 * itemsize * k / seconds for k, seconds in zip(sizes, hot["cosine"])]}
-axes = plots.draw_sweep(None, [2 * itemsize * k for k in sizes], implied, logx=True, xunit="B", yunit="B/s",
-                        levels={"measured ceiling": roof.bandwidth}, title="Faster than the memory is",
-                        xlabel="bytes read and written", ylabel="implied bandwidth",
+moved = [2 * itemsize * k for k in sizes]
+implied = {"implied": [b / seconds for b, seconds in zip(moved, hot["cosine"])]}
+axes = plots.draw_sweep(None, moved, implied, logx=True, xunit="B", yunit="B/s", levels={roof.label: roof.bandwidth},
+                        title="Faster than the memory is", xlabel="bytes read and written", ylabel="implied bandwidth",
                         origin=gpu.origin, device=gpu.name)
 plots.show(axes.figure)
 if gpu.facts:
     print(f"L2 of this card: {gpu.facts.l2 / 2**20:g} MiB")
 
 # %% [markdown]
-# On the left the launch takes longer than the work. On the right stands the memory. Between
+# Far left, starting a kernel takes longer than its work. On the right stands the memory. Between
 # them, where everything fits into L2, the implied bandwidth is above the roof: a sure sign.
 # `lab.measure` clears the cache before each run unless told otherwise (`cache="hot"`, as here).
 #
@@ -545,8 +563,8 @@ u = torch.randn_like(g)
 gated_fused = torch.compile(gated)
 runs = lab.measure("04-12", {"eager": lambda: gated(g, u), "fused": lambda: gated_fused(g, u)})
 lab.compare("04-12", "eager", "fused")
-small_g, small_u = g[:1, :64].clone(), u[:1, :64].clone()
-print("same values:", torch.allclose(gated(small_g, small_u), gated_fused(small_g, small_u), atol=1e-2))
+small = torch.randn(2, 64, 64, device=gpu.device, dtype=gpu.dtype)
+print("same values:", torch.allclose(gated(*small), gated_fused(*small), atol=1e-2))
 
 # %% [markdown]
 # Five tensors against three is a factor of 1.67. What is missing from it, if anything, is in the
