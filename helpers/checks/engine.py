@@ -300,12 +300,14 @@ def expect_number(
     show: Callable[[float], str],
     tolerance: float = 0.02,
     others: Mapping[str, float] | None = None,
+    peak: float | None = None,
     **values: Any,
 ) -> float:
     """The answer if it is within `tolerance` of `right_value`, else Wrong.
 
     `others` maps a catalogue key to the value that this particular mistake leads to; they are
-    looked at before the general unit slips.
+    looked at before the general unit slips. `peak` is what the device can do at most, in the
+    same unit: an answer above 1.1 times it asks whether the learner waited for the GPU.
     """
     value = number(answer, unit=unit)
     if math.isclose(value, right_value, rel_tol=tolerance):
@@ -314,4 +316,8 @@ def expect_number(
     for key, mistaken in (others or {}).items():
         if math.isclose(value, mistaken, rel_tol=max(tolerance, 0.01)):
             raise Wrong(key, **values)
-    raise Wrong(slip(value, right_value) or "off", **values)
+    if named := slip(value, right_value):
+        raise Wrong(named, **values)
+    if peak and value > 1.1 * peak:
+        raise Wrong("impossible", **values | {"peak": show(peak)})
+    raise Wrong("off", **values)

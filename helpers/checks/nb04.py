@@ -121,7 +121,13 @@ def achieved_bandwidth(answer: Any, context: Context) -> Outcome:
     if peak and achieved > 1.1 * peak / 1e9 and not context.cpu:
         raise Wrong("impossible", have=_gb_per_s(achieved), peak=_gb_per_s(peak / 1e9))
     expect_number(
-        answer, achieved, unit="GB/s", show=_gb_per_s, others={"read_only": achieved / 2}, **values
+        answer,
+        achieved,
+        unit="GB/s",
+        show=_gb_per_s,
+        others={"read_only": achieved / 2},
+        peak=peak and peak / 1e9,
+        **values,
     )
     share = f", {achieved * 1e9 / peak:.0%} of the datasheet" if peak else ""
     return right("04-4", have=_gb_per_s(achieved), share=share)
