@@ -152,7 +152,9 @@ def sweep(
                 else:
                     torch._dynamo.reset()
                     m = timing.measure(
-                        make(point), device=session.machine.device, budget=0.3, **options
+                        make(point),
+                        device=session.machine.device,
+                        **({"budget": 0.15, "warmup": 0.02} | options),
                     )
                     session.record(
                         exercise,
