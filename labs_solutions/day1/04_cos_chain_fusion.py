@@ -392,7 +392,7 @@ def repeated(operation, times):
 
 
 wide = torch.randn(n // 4, device=gpu.device, dtype=torch.float32)
-lengths = [1, 2, 4, 8, 16, 32, 64, 128]
+lengths = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
 def chain_of(operation):
@@ -414,7 +414,7 @@ axes = plots.draw_sweep(None, lengths, curves, logx=True, logy=True,
 plots.show(axes.figure)
 
 # %% [markdown]
-# The multiply is flat, then it bends where your `knee` says. Published, for a multiply in fp32
+# The multiply is flat until the knee, if that lies within the figure. Published, for a multiply in fp32
 # on an A100: flat below {{fact:result.repeat_sweep.knee_low}}, compute-bound above
 # {{fact:result.repeat_sweep.knee_high}}.
 #
