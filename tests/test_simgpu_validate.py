@@ -17,7 +17,7 @@ KNOWN = {
     "t4.compiled_4": "small kernels",
     "t4.width_512": "small kernels",
     "t4.width_1024": "small kernels",
-    "t4.width_2048": "small kernels",
+    "t4.width_2048": "power limit and tiles",
     "t4.width_4096": "power limit and tiles",
     "l4.width_512": "small kernels",
     **{f"nemo.{card}.{n}": "serving runtime" for card in ("a100", "h100") for n in (1, 2, 4, 8)},

@@ -14,8 +14,14 @@ _HOST = (
     "the figure alone gives {each:.0f} us per operation there"
 )
 _SMALL = (
-    "the start-up of a kernel was published for an A100, none for a Turing card; and kernels of a "
-    "few blocks leave most SMs idle and wait for memory latency, which the model leaves out"
+    "kernels of a few blocks leave most SMs idle and wait for memory latency, some microseconds "
+    "each; the model adds only the start-up of the smallest kernel"
+)
+_TURING = _SMALL + ", which was published for an A100 and not for any Turing card"
+_TILES = (
+    "matrix products of 50 rows run on tiles of up to 128 rows, and at its 70 W limit a T4 sustains "
+    "24 TFLOP/s: 128 rows would take 15 ms at width 4096, 3.8 at 2048; the model counts 50 rows at "
+    "the unlimited rate, which are memory-bound. A guess: the source reports no clocks"
 )
 _RUNTIME = (
     "a serving runtime, not PyTorch: tokenizing, scheduling and sampling count in its latency, "
@@ -25,16 +31,13 @@ REASONS = {
     "hf.eager": _HOST.format(each=1e6 / 44.5 / 1170),
     "h100.eager": _HOST.format(each=8.4e3 / 1226),
     "t4.eager_10": "the same source gives 3.6 ms for 4 and 8 steps per call, which the model meets",
-    "t4.graph": _SMALL,
-    "t4.compiled": _SMALL,
-    "t4.compiled_4": _SMALL,
-    "t4.width_512": _SMALL + "; the source itself gives 0.819 and 1.091 ms for this case",
-    "t4.width_1024": _SMALL,
-    "t4.width_2048": _SMALL,
-    "t4.width_4096": (
-        "products of 50 rows run on tiles of up to 128 rows, and at its 70 W limit a T4 sustains "
-        "24 TFLOP/s: 128 rows would take 17 ms; the model counts 50 rows, which are memory-bound"
-    ),
+    "t4.graph": _TURING,
+    "t4.compiled": _TURING,
+    "t4.compiled_4": _TURING,
+    "t4.width_512": _TURING + "; the source itself gives 0.819 and 1.091 ms for this case",
+    "t4.width_1024": _TURING,
+    "t4.width_2048": _TILES,
+    "t4.width_4096": _TILES,
     "l4.width_512": _SMALL,
     "nemo.a100.1": _RUNTIME,
     "nemo.a100.2": _RUNTIME,
