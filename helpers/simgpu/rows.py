@@ -19,7 +19,7 @@ _SMALL = (
 )
 _TURING = _SMALL + ", which was published for an A100 and not for any Turing card"
 _TILES = (
-    "matrix products of 50 rows run on tiles of up to 128 rows, and at its 70 W limit a T4 sustains "
+    "products of 50 rows run on tiles of up to 128 rows, and at its 70 W limit a T4 sustains "
     "24 TFLOP/s: 128 rows would take 15 ms at width 4096, 3.8 at 2048; the model counts 50 rows at "
     "the unlimited rate, which are memory-bound. A guess: the source reports no clocks"
 )
