@@ -21,8 +21,13 @@ c.CourseDirectory.release_directory = "notebooks"
 c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
 # nbgrader copies every other file from the sources to the learners and back over their own
 c.CourseDirectory.ignore = [
-    ".ipynb_checkpoints", "*.pyc", "__pycache__", "*.py", ".gitkeep",
-    "*.evidence.json", "*.replay.json",
+    ".ipynb_checkpoints",
+    "*.pyc",
+    "__pycache__",
+    "*.py",
+    ".gitkeep",
+    "*.evidence.json",
+    "*.replay.json",
 ]
 
 c.FillPlaceholders.root = str(root)

@@ -130,6 +130,9 @@ def _filled(text: str, resolve: Callable[[str, str, str | None], str]) -> tuple[
             return ""
 
     text = PLACEHOLDER.sub(put, text)
-    faults += [f"{left!r} is not of the form {{{{fact:path}}}}, {{{{fact:path|unit}}}} or "
-               "{{course:name}}." for left in NEARLY.findall(text)]
+    faults += [
+        f"{left!r} is not of the form {{{{fact:path}}}}, {{{{fact:path|unit}}}} or "
+        "{{course:name}}."
+        for left in NEARLY.findall(text)
+    ]
     return text, faults

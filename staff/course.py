@@ -78,8 +78,10 @@ class Course:
 
     def colab_link(self, stem: str) -> str:
         """The address that opens the student notebook of the course's tag in Colab."""
-        return (f"https://colab.research.google.com/github/{self.repository}/blob/{self.tag}/"
-                f"notebooks/{self.assignment}/{stem}.ipynb")
+        return (
+            f"https://colab.research.google.com/github/{self.repository}/blob/{self.tag}/"
+            f"notebooks/{self.assignment}/{stem}.ipynb"
+        )
 
     def values(self) -> dict[str, str]:
         """What `{{course:NAME}}` may stand for in a notebook."""
@@ -108,8 +110,16 @@ def load(root: Path | str = ".") -> Course:
         course = data["course"]
         notebooks = tuple(Notebook(**entry) for entry in data["notebooks"])
         limits = Limits(**data.get("limits", {}))
-        found = Course(path.parent, course["title"], course["version"], course["repository"],
-                       course["tag"], course["assignment"], limits, notebooks)
+        found = Course(
+            path.parent,
+            course["title"],
+            course["version"],
+            course["repository"],
+            course["tag"],
+            course["assignment"],
+            limits,
+            notebooks,
+        )
     except KeyError as error:
         raise CourseError(f"{path} has no {error.args[0]!r}.") from None
     except TypeError as error:

@@ -51,8 +51,12 @@ def judge(cell: Mapping[str, Any], grade: Callable[[str, Any, Any], Any], contex
     except Unusable as problem:
         return Verdict(0.0, points, "error", one_line(str(problem)))
     except Exception as error:
-        return Verdict(0.0, points, "error", one_line(
-            f"the grader could not judge this answer ({type(error).__name__}: {error})"))
+        return Verdict(
+            0.0,
+            points,
+            "error",
+            one_line(f"the grader could not judge this answer ({type(error).__name__}: {error})"),
+        )
 
 
 def emitted(cell: Mapping[str, Any], exercise: str) -> Any:
@@ -66,8 +70,9 @@ def emitted(cell: Mapping[str, Any], exercise: str) -> Any:
     if not isinstance(answer, Mapping) or "value" not in answer:
         raise Unusable("what was emitted is not an answer: it has no value")
     if answer.get("exercise") != exercise:
-        raise Unusable(f"the answer is for exercise {str(answer.get('exercise'))[:20]!r}, "
-                       f"not for {exercise!r}")
+        raise Unusable(
+            f"the answer is for exercise {str(answer.get('exercise'))[:20]!r}, not for {exercise!r}"
+        )
     return answer["value"]
 
 
@@ -85,10 +90,15 @@ def sentence(outcome: Any) -> str:
     parts = {
         "right": [getattr(outcome, "insight", "")],
         "not_started": [],
-    }.get(outcome.state, [
-        have and f"You have {have}.", expected, getattr(outcome, "likely", ""),
-        getattr(outcome, "next_step", ""),
-    ])
+    }.get(
+        outcome.state,
+        [
+            have and f"You have {have}.",
+            expected,
+            getattr(outcome, "likely", ""),
+            getattr(outcome, "next_step", ""),
+        ],
+    )
     said = " ".join(str(part) for part in parts if part)
     return one_line(f"{state}. {said}" if said else state)
 

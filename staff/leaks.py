@@ -9,8 +9,11 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 MARKER = re.compile(r"\b(?:begin|end)[ _-]*(?:solu|hidden|mark[ _-]*scheme)\w*", re.IGNORECASE)
-SECRET = re.compile(r"^.*BEGIN (?:SOLUTION|HIDDEN TESTS|MARK SCHEME).*\n([\s\S]*?)"
-                    r"^.*END (?:SOLUTION|HIDDEN TESTS|MARK SCHEME).*$", re.MULTILINE)
+SECRET = re.compile(
+    r"^.*BEGIN (?:SOLUTION|HIDDEN TESTS|MARK SCHEME).*\n([\s\S]*?)"
+    r"^.*END (?:SOLUTION|HIDDEN TESTS|MARK SCHEME).*$",
+    re.MULTILINE,
+)
 SHORTEST = 12  # characters; a shorter line may stand in a student version by chance
 
 

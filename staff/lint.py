@@ -26,10 +26,14 @@ EXERCISE = re.compile(r"^\d{2}-\d+$")
 ANSWER = re.compile(r"^(\d{2}-\d+)-(?:answer|prediction)$")  # what a learner fills in
 FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 IMAGE = re.compile(r"!\[([^\]]*)\]\(|<img\b([^>]*)>", re.IGNORECASE)
-UNIT = (r"(?:[kKMGTP]i?B(?:/s)?|B/s|[kMGTP]?FLOPS|[kMGTP]?FLOPs?/s|[kMGTP]FLOPs?|FLOPs?/B|"
-        r"[munµμ]?s|W|[kMG]?Hz|tokens?/s|USD)")
-QUANTITY = re.compile(rf"(?<![\w.,$])\d+(?:[.,]\d+)*(?:e[+-]?\d+)?[ \u00a0\u202f]?{UNIT}(?![\w/])"
-                      r"|\\?\$\d+(?:[.,]\d+)*")
+UNIT = (
+    r"(?:[kKMGTP]i?B(?:/s)?|B/s|[kMGTP]?FLOPS|[kMGTP]?FLOPs?/s|[kMGTP]FLOPs?|FLOPs?/B|"
+    r"[munµμ]?s|W|[kMG]?Hz|tokens?/s|USD)"
+)
+QUANTITY = re.compile(
+    rf"(?<![\w.,$])\d+(?:[.,]\d+)*(?:e[+-]?\d+)?[ \u00a0\u202f]?{UNIT}(?![\w/])"
+    r"|\\?\$\d+(?:[.,]\d+)*"
+)
 MATH = re.compile(r"\$\$.*?\$\$|(?<!\\)\$(?=\S)[^$\n]*?(?<=\S)\$(?!\d)", re.DOTALL)
 NOTE = re.compile(r"(?:<!--|#)\s*derived:(.*?)(?:-->|$)", re.MULTILINE | re.DOTALL)
 
@@ -57,8 +61,10 @@ def lint(course: Course) -> list[Finding]:
             found.append(Finding(str(released), "", "is missing: run `brrr build`."))
             continue
         found += lint_released(released, course.limits.notebook_bytes)
-    found += [Finding(course.released.name, "", s) for s in leaks.in_folder(
-        course.released, {n.stem: None for n in course.written()})]
+    found += [
+        Finding(course.released.name, "", s)
+        for s in leaks.in_folder(course.released, {n.stem: None for n in course.written()})
+    ]
     return found
 
 
@@ -145,8 +151,10 @@ def _answer_cell(cell: NotebookNode, settings: dict, name: str) -> Iterator[str]
     if not begin or "### END SOLUTION" not in region:
         yield "an answer cell needs a ### BEGIN SOLUTION ... ### END SOLUTION region."
     elif not re.search(r"^[^#\n]*(\.\.\.|\"\"\"|''')", above, re.MULTILINE):
-        yield "a placeholder (`name = ...`, or a signature with its docstring) must stand above " \
-              "the solution."
+        yield (
+            "a placeholder (`name = ...`, or a signature with its docstring) must stand above "
+            "the solution."
+        )
 
 
 def _cell(cell: NotebookNode) -> Iterator[str]:
@@ -184,8 +192,10 @@ def _bare_numbers(prose: str, source: str) -> Iterator[str]:
     found = [_spaced(match[0]) for match in QUANTITY.finditer(text)]
     for quantity in found:
         if quantity not in noted:
-            yield (f"{quantity!r} is a bare number with a unit: write {{{{fact:...}}}}, or note "
-                   "what the text itself derives: <!-- derived: ... -->.")
+            yield (
+                f"{quantity!r} is a bare number with a unit: write {{{{fact:...}}}}, or note "
+                "what the text itself derives: <!-- derived: ... -->."
+            )
     for item in noted:
         if item not in found:
             yield f"the note derived: {item!r} fits nothing in this cell; drop it."

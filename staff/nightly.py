@@ -62,8 +62,10 @@ def nightly(course: Course, out: Path, only: str | None = None) -> list[Run]:
     """
     stems = [n.stem for n in course.written() if only in (None, n.stem)]
     if not stems:
-        raise CourseError(f"There is no notebook {only!r} to run; there are "
-                          f"{', '.join(n.stem for n in course.written()) or 'none'}.")
+        raise CourseError(
+            f"There is no notebook {only!r} to run; there are "
+            f"{', '.join(n.stem for n in course.written()) or 'none'}."
+        )
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     for folder in (course.sources, course.released):
@@ -120,33 +122,51 @@ def _execute(course: Course, nb: NotebookNode, target: Path, evidence: Path) -> 
         room = Path(folder).resolve()
         (room / "cwd").mkdir()
         (room / "in.ipynb").write_text(canonical.dump(nb), "utf-8")
-        order = {"notebook": str(room / "in.ipynb"), "target": str(target),
-                 "cwd": str(room / "cwd"), "result": str(room / "result.json"),
-                 "cell_seconds": limits.cell_seconds, "start_seconds": limits.kernel_start_seconds}
+        order = {
+            "notebook": str(room / "in.ipynb"),
+            "target": str(target),
+            "cwd": str(room / "cwd"),
+            "result": str(room / "result.json"),
+            "cell_seconds": limits.cell_seconds,
+            "start_seconds": limits.kernel_start_seconds,
+        }
         child = subprocess.Popen(
             [sys.executable, "-m", "staff.nightly_run", json.dumps(order)],
-            env=_environment(room, evidence), cwd=room, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            env=_environment(room, evidence),
+            cwd=room,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             _, stderr = child.communicate(timeout=limits.notebook_seconds)
         except subprocess.TimeoutExpired:
-            return {"outcome": "notebook_timeout", "sentence":
-                    f"the notebook ran longer than its {limits.notebook_seconds} s and was ended"}
+            return {
+                "outcome": "notebook_timeout",
+                "sentence": f"the notebook ran longer than its {limits.notebook_seconds} s and was ended",
+            }
         finally:
             _end(child)
         if (room / "result.json").exists():
             return json.loads((room / "result.json").read_text("utf-8"))
     last = (stderr.strip().splitlines() or ["without a word"])[-1]
-    return {"outcome": "runner_died",
-            "sentence": f"the run itself died (exit code {child.returncode}): {last}"}
+    return {
+        "outcome": "runner_died",
+        "sentence": f"the run itself died (exit code {child.returncode}): {last}",
+    }
 
 
 def _environment(room: Path, evidence: Path) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k not in ("NBGRADER_EXECUTION", "MPLBACKEND")}
     paths = [str(Path(__file__).resolve().parents[1]), env.get("PYTHONPATH", "")]
     return env | {
-        "BRRR_STATIC": "1", "BRRR_EVIDENCE_DIR": str(evidence), "IPYTHONDIR": str(room / "ipython"),
-        "JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "BRRR_STATIC": "1",
+        "BRRR_EVIDENCE_DIR": str(evidence),
+        "IPYTHONDIR": str(room / "ipython"),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
 
 
@@ -214,8 +234,10 @@ def _exercise(settings: dict[str, Any], cell: NotebookNode | None, run: Run) -> 
     state, share = shown[-1].get("state"), float(shown[-1].get("fraction") or 0.0)
     run.points += share * float(settings["points"])
     if state != wanted or (wanted == "right" and share != 1.0):
-        run.failures.append(f"exercise {name} is {state!r} at {share:g} of its points, not "
-                            f"{wanted!r}: {_short(str(shown[-1].get('message', '')))}")
+        run.failures.append(
+            f"exercise {name} is {state!r} at {share:g} of its points, not "
+            f"{wanted!r}: {_short(str(shown[-1].get('message', '')))}"
+        )
     return True
 
 

@@ -22,23 +22,37 @@ def run(order: dict[str, Any]) -> dict[str, str]:
 
     try:
         papermill.execute_notebook(
-            order["notebook"], order["target"], kernel_name="python3", cwd=order["cwd"],
-            execution_timeout=order["cell_seconds"], start_timeout=order["start_seconds"],
-            progress_bar=False, log_output=False)
+            order["notebook"],
+            order["target"],
+            kernel_name="python3",
+            cwd=order["cwd"],
+            execution_timeout=order["cell_seconds"],
+            start_timeout=order["start_seconds"],
+            progress_bar=False,
+            log_output=False,
+        )
     except (PapermillExecutionError, CellExecutionError) as error:
-        return {"outcome": "cell_error", "sentence":
-                f"{error.ename} stopped the run, {_last(order)}; later cells did not run"}
+        return {
+            "outcome": "cell_error",
+            "sentence": f"{error.ename} stopped the run, {_last(order)}; later cells did not run",
+        }
     except CellTimeoutError:
-        return {"outcome": "cell_timeout", "sentence":
-                f"a cell ran longer than its {order['cell_seconds']} s; {_last(order)}"}
+        return {
+            "outcome": "cell_timeout",
+            "sentence": f"a cell ran longer than its {order['cell_seconds']} s; {_last(order)}",
+        }
     except DeadKernelError:
-        return {"outcome": "dead_kernel",
-                "sentence": f"the kernel died while it ran (out of memory?); {_last(order)}"}
+        return {
+            "outcome": "dead_kernel",
+            "sentence": f"the kernel died while it ran (out of memory?); {_last(order)}",
+        }
     except RuntimeError as error:
         if "kernel" not in str(error).lower():
             raise
-        return {"outcome": "kernel_not_ready",
-                "sentence": f"the kernel died before it was ready: {error}"}
+        return {
+            "outcome": "kernel_not_ready",
+            "sentence": f"the kernel died before it was ready: {error}",
+        }
     return {"outcome": "done", "sentence": ""}
 
 

@@ -81,8 +81,10 @@ class Judge(NbGraderPreprocessor):
         key = _key(resources)
         replay = _lifted.pop(key, None)
         if replay is None:
-            raise RuntimeError("Judge found no lifted evidence: LiftEvidence must be the first of "
-                               "c.Autograde.sanitize_preprocessors.")
+            raise RuntimeError(
+                "Judge found no lifted evidence: LiftEvidence must be the first of "
+                "c.Autograde.sanitize_preprocessors."
+            )
         grade, context = _imported(self.grader), context_of(replay)
         review = resources.setdefault(REVIEW, [])
         for cell in nb.cells:
@@ -110,8 +112,12 @@ class Review(NbGraderPreprocessor):
         return nb, resources
 
 
-def lift(nb: NotebookNode, folder: Path, key: tuple[str, str, str],
-         warn: Callable[..., None] = lambda *args: None) -> Replay:
+def lift(
+    nb: NotebookNode,
+    folder: Path,
+    key: tuple[str, str, str],
+    warn: Callable[..., None] = lambda *args: None,
+) -> Replay:
     """The evidence of one submission: the file beside the notebook, and what its outputs add.
 
     A damaged file is reported through `warn` and left out.
@@ -143,16 +149,23 @@ def context_of(replay: Replay) -> Context:
     """
     named = [r.device for r in replay.evidence.records if r.device.get("name")]
     device = named[-1] if named else {"name": "T4", "type": "cuda"}
-    return Context(replay.evidence, devices.lookup(str(device["name"])),
-                   cpu=device.get("type") == "cpu", seed=replay.seed)
+    return Context(
+        replay.evidence,
+        devices.lookup(str(device["name"])),
+        cpu=device.get("type") == "cpu",
+        seed=replay.seed,
+    )
 
 
 def _write(cell: NotebookNode, verdict: Verdict) -> None:
     """Replace the outputs by what stock SaveAutoGrades understands: the score as a value."""
     cell.outputs = [
         new_output("stream", name="stdout", text=f"{verdict}\n"),
-        new_output("execute_result", data={"text/plain": repr(verdict.score)},
-                   execution_count=cell.get("execution_count")),
+        new_output(
+            "execute_result",
+            data={"text/plain": repr(verdict.score)},
+            execution_count=cell.get("execution_count"),
+        ),
     ]
 
 

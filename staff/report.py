@@ -14,8 +14,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from staff.course import Course
 from staff.nightly import Run
 
-PACKAGES = ("torch", "numpy", "matplotlib", "ipywidgets", "ipykernel", "nbclient", "papermill",
-            "nbgrader", "jupytext")
+PACKAGES = (
+    "torch",
+    "numpy",
+    "matplotlib",
+    "ipywidgets",
+    "ipykernel",
+    "nbclient",
+    "papermill",
+    "nbgrader",
+    "jupytext",
+)
 
 
 def versions() -> dict[str, str]:
@@ -32,24 +41,46 @@ def versions() -> dict[str, str]:
 def write(course: Course, runs: Sequence[Run], out: Path) -> tuple[Path, Path]:
     """Write report.html and junit.xml into `out`; returns their paths."""
     page, junit = out / "report.html", out / "junit.xml"
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    page.write_text(environment.get_template("nightly.html").render(
-        course=course, runs=runs, versions=versions(), when=when,
-        failed=sum(bool(run.failures) for run in runs)), "utf-8")
+    page.write_text(
+        environment.get_template("nightly.html").render(
+            course=course,
+            runs=runs,
+            versions=versions(),
+            when=when,
+            failed=sum(bool(run.failures) for run in runs),
+        ),
+        "utf-8",
+    )
     ET.ElementTree(junit_tree(runs)).write(junit, encoding="utf-8", xml_declaration=True)
     return page, junit
 
 
 def junit_tree(runs: Sequence[Run]) -> ET.Element:
     """One test case per notebook and version."""
-    suite = ET.Element("testsuite", name="nightly", tests=str(len(runs)), errors="0",
-                       failures=str(sum(bool(run.failures) for run in runs)),
-                       time=f"{sum(run.seconds for run in runs):.3f}")
+    suite = ET.Element(
+        "testsuite",
+        name="nightly",
+        tests=str(len(runs)),
+        errors="0",
+        failures=str(sum(bool(run.failures) for run in runs)),
+        time=f"{sum(run.seconds for run in runs):.3f}",
+    )
     for run in runs:
-        case = ET.SubElement(suite, "testcase", classname=f"notebooks.{run.stem}",
-                             name=run.version, time=f"{run.seconds:.3f}")
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"notebooks.{run.stem}",
+            name=run.version,
+            time=f"{run.seconds:.3f}",
+        )
         if run.failures:
             failure = ET.SubElement(case, "failure", message=_xml(run.failures[0]))
             failure.text = _xml("\n".join(run.failures))
@@ -62,8 +93,10 @@ def lines(runs: Sequence[Run]) -> list[str]:
     """What the command prints: a line per run, and the failures below it."""
     said = []
     for run in runs:
-        said.append(f"{run.state:6}  {run.stem}  {run.version:8}  {run.points:g}/{run.possible:g} "
-                    f"points  {run.seconds:.1f} s  {', '.join(run.devices)}".rstrip())
+        said.append(
+            f"{run.state:6}  {run.stem}  {run.version:8}  {run.points:g}/{run.possible:g} "
+            f"points  {run.seconds:.1f} s  {', '.join(run.devices)}".rstrip()
+        )
         said += [f"        {failure}" for failure in run.failures]
         said += [f"        note: {note}" for note in run.notes]
     return said

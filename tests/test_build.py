@@ -31,8 +31,11 @@ def course(tmp_path: Path) -> Course:
 
 
 def files(course: Course) -> dict[str, bytes]:
-    paths = [*course.released.glob("*"), *course.sources.glob("*.ipynb"),
-             course.root / "colab_links.md"]
+    paths = [
+        *course.released.glob("*"),
+        *course.sources.glob("*.ipynb"),
+        course.root / "colab_links.md",
+    ]
     return {str(path): path.read_bytes() for path in paths}
 
 
@@ -111,9 +114,11 @@ def test_ids_are_stable_when_a_cell_is_inserted(tmp_path: Path) -> None:
 def test_facts_are_filled_in_prose_and_comments(tmp_path: Path) -> None:
     from helpers import facts
 
-    text = ('# %% [markdown]\n# A T4 has {{fact:device.t4.bandwidth}}.\n'
-            '# <!-- derived: 1 ms -->\n\n# %%\nx = 1  # {{ fact:device.t4.l2|MB }}\n'
-            '# derived: 2 ms\n')
+    text = (
+        "# %% [markdown]\n# A T4 has {{fact:device.t4.bandwidth}}.\n"
+        "# <!-- derived: 1 ms -->\n\n# %%\nx = 1  # {{ fact:device.t4.l2|MB }}\n"
+        "# derived: 2 ms\n"
+    )
     course = tiny_course.write(tmp_path, {"04_x": text})
     nb = canonical.from_source(course.sources / "04_x.py")
     canonical.fill(nb, canonical.resolver(course), "04_x")
@@ -122,15 +127,23 @@ def test_facts_are_filled_in_prose_and_comments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "placeholder", ["{{fact:device.t5.bandwidth}}", "{{facts:device.t4.l2}}", "{{course:nothing}}",
-                    "{{fact:device.t4.bandwidth|parsec}}", "{{fact device.t4.l2}}"],
+    "placeholder",
+    [
+        "{{fact:device.t5.bandwidth}}",
+        "{{facts:device.t4.l2}}",
+        "{{course:nothing}}",
+        "{{fact:device.t4.bandwidth|parsec}}",
+        "{{fact device.t4.l2}}",
+    ],
 )
 def test_a_placeholder_that_cannot_be_filled_is_named(tmp_path: Path, placeholder: str) -> None:
-    course = tiny_course.write(
-        tmp_path, {"04_tiny": SOURCE.replace("A tiny", f"A {placeholder}")})
+    course = tiny_course.write(tmp_path, {"04_tiny": SOURCE.replace("A tiny", f"A {placeholder}")})
     with pytest.raises(CourseError) as caught:
-        canonical.fill(canonical.from_source(course.sources / "04_tiny.py"),
-                       canonical.resolver(course), "04_tiny")
+        canonical.fill(
+            canonical.from_source(course.sources / "04_tiny.py"),
+            canonical.resolver(course),
+            "04_tiny",
+        )
     assert placeholder in str(caught.value) and "04_tiny, cell c-" in str(caught.value)
 
 
@@ -159,15 +172,23 @@ def test_running_the_solution_notebook_is_no_edit(course: Course) -> None:
     assert "labs_solutions/day1/04_tiny.ipynb" in build.build(course)
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [
-    ("### BEGIN SOLUTION", "### begin solution", "begin solution"),  # nbgrader looks at the case
-    ("### BEGIN HIDDEN TESTS", "### BEGIN HIDEN TESTS\n### Begin hidden tests", "hidden"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "### BEGIN SOLUTION",
+            "### begin solution",
+            "begin solution",
+        ),  # nbgrader looks at the case
+        ("### BEGIN HIDDEN TESTS", "### BEGIN HIDEN TESTS\n### Begin hidden tests", "hidden"),
+    ],
+)
 def test_a_planted_leak_stops_the_build(tmp_path: Path, old: str, new: str, said: str) -> None:
     source = HIDDEN.replace(old, new)
     if "solution" in new:
         source = source.replace("### END SOLUTION", "### end solution").replace(
-            "answer = ...\n", "answer = ...\n### BEGIN SOLUTION\n### END SOLUTION\n")
+            "answer = ...\n", "answer = ...\n### BEGIN SOLUTION\n### END SOLUTION\n"
+        )
     else:
         source = source.replace("### END HIDDEN TESTS", "### End hidden tests")
     course = tiny_course.write(tmp_path, {"04_tiny": source})
@@ -224,8 +245,10 @@ def test_the_links_list_every_notebook_and_open_the_tag(tmp_path: Path) -> None:
     course = tiny_course.write(tmp_path, {"04_tiny": SOURCE, "05_next": SOURCE})
     (course.sources / "05_next.py").unlink()
     text = build.links(course)
-    assert ("https://colab.research.google.com/github/somebody/tiny/blob/v0.1.0/notebooks/day1/"
-            "04_tiny.ipynb") in text
+    assert (
+        "https://colab.research.google.com/github/somebody/tiny/blob/v0.1.0/notebooks/day1/"
+        "04_tiny.ipynb"
+    ) in text
     assert "Open 05_next" not in text and "not written yet" in text
 
 
@@ -242,15 +265,21 @@ def test_saving_in_jupyterlab_gives_back_the_same_source(course: Course) -> None
     again = canonical.tidy(jupytext.reads(back, fmt="py:percent"))
     assert canonical.dump(again) == (course.sources / "04_tiny.ipynb").read_text("utf-8")
     body = (course.sources / "04_tiny.py").read_text("utf-8").split()
-    assert back.split()[-len(body):] == body  # blank lines between cells are jupytext's own
+    assert back.split()[-len(body) :] == body  # blank lines between cells are jupytext's own
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "has no 'course'"),
-    ("[course", "not valid TOML"),
-    (tiny_course.COURSE.format(cell_seconds=1, notebook_seconds=1)
-     + tiny_course.ENTRY.format(stem="4_x"), "must look like"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no 'course'"),
+        ("[course", "not valid TOML"),
+        (
+            tiny_course.COURSE.format(cell_seconds=1, notebook_seconds=1)
+            + tiny_course.ENTRY.format(stem="4_x"),
+            "must look like",
+        ),
+    ],
+)
 def test_a_broken_course_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "course.toml").write_text(text, "utf-8")
     with pytest.raises(CourseError, match=said):

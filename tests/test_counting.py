@@ -452,8 +452,11 @@ class Wrapped(torch.Tensor):
         args, kwargs = tree_map(lambda a: a.inner if isinstance(a, Wrapped) else a, (args, kwargs))
         out = func(*args, **kwargs)
         return tree_map(
-            lambda o: (wrappers[id(o)] if id(o) in wrappers else cls(o))
-            if isinstance(o, torch.Tensor) else o,
+            lambda o: (
+                (wrappers[id(o)] if id(o) in wrappers else cls(o))
+                if isinstance(o, torch.Tensor)
+                else o
+            ),
             out,
         )
 

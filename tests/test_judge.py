@@ -61,8 +61,14 @@ class Said:
 
 def cell(*outputs: Any, grade_id: str = "04-1", points: Any = 2) -> nbformat.NotebookNode:
     made = nbformat.v4.new_code_cell("lab.check(...)")
-    made.metadata["nbgrader"] = {"grade": True, "grade_id": grade_id, "points": points,
-                                 "locked": True, "schema_version": 3, "solution": False}
+    made.metadata["nbgrader"] = {
+        "grade": True,
+        "grade_id": grade_id,
+        "points": points,
+        "locked": True,
+        "schema_version": 3,
+        "solution": False,
+    }
     made.outputs = list(outputs)
     return made
 
@@ -83,28 +89,45 @@ def grade(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     return space["grade"]
 
 
-@pytest.mark.parametrize(("given", "score", "said"), [
-    ([answer(42)], 2, "[judge] 2 / 2: right. Six times seven."),
-    ([answer(21)], 1, "[judge] 1 / 2: not yet. You have 21."),
-    ([answer(13)], 0, "You added."),
-    ([answer(float("nan"))], 0, "You have nan"),
-    ([answer([42])], 0, "[judge] 0 / 2: not yet"),
-    ([answer(None)], 0, "[judge] 0 / 2: not started"),
-    ([answer("noisy")], 0, "cannot tell. Measure again."),
-    ([], 0, "no answer was emitted: the cell ran, and its check gave nothing"),
-    ([new_output("stream", text=json.dumps({ANSWER: {"exercise": "04-1", "value": 42}}))], 0,
-     "no answer was emitted"),
-    ([new_output("error", ename="NameError", evalue="name 'answer' is not defined")], 0,
-     "no answer was emitted: the cell stopped with NameError: name 'answer' is not defined"),
-    ([new_output("error", ename="CellTimeoutError", evalue="")], 0, "longer than the time limit"),
-    ([new_output("error", ename="KeyboardInterrupt", evalue="")], 0, "KeyboardInterrupt stopped"),
-    ([answer(42), answer(42)], 0, "2 answers were emitted where one is expected"),
-    ([answer(42, "04-2")], 0, "the answer is for exercise '04-2'"),
-    ([new_output("display_data", data={ANSWER: "42"})], 0, "not an answer"),
-    ([new_output("display_data", data={ANSWER: {"exercise": "04-1"}})], 0, "it has no value"),
-    ([new_output("stream", name="stderr", text="warning\n"), answer(42)], 2, "[judge] 2 / 2"),
-    ([new_output("execute_result", data={"text/plain": "2.0"})], 0, "no answer was emitted"),
-])
+@pytest.mark.parametrize(
+    ("given", "score", "said"),
+    [
+        ([answer(42)], 2, "[judge] 2 / 2: right. Six times seven."),
+        ([answer(21)], 1, "[judge] 1 / 2: not yet. You have 21."),
+        ([answer(13)], 0, "You added."),
+        ([answer(float("nan"))], 0, "You have nan"),
+        ([answer([42])], 0, "[judge] 0 / 2: not yet"),
+        ([answer(None)], 0, "[judge] 0 / 2: not started"),
+        ([answer("noisy")], 0, "cannot tell. Measure again."),
+        ([], 0, "no answer was emitted: the cell ran, and its check gave nothing"),
+        (
+            [new_output("stream", text=json.dumps({ANSWER: {"exercise": "04-1", "value": 42}}))],
+            0,
+            "no answer was emitted",
+        ),
+        (
+            [new_output("error", ename="NameError", evalue="name 'answer' is not defined")],
+            0,
+            "no answer was emitted: the cell stopped with NameError: name 'answer' is not defined",
+        ),
+        (
+            [new_output("error", ename="CellTimeoutError", evalue="")],
+            0,
+            "longer than the time limit",
+        ),
+        (
+            [new_output("error", ename="KeyboardInterrupt", evalue="")],
+            0,
+            "KeyboardInterrupt stopped",
+        ),
+        ([answer(42), answer(42)], 0, "2 answers were emitted where one is expected"),
+        ([answer(42, "04-2")], 0, "the answer is for exercise '04-2'"),
+        ([new_output("display_data", data={ANSWER: "42"})], 0, "not an answer"),
+        ([new_output("display_data", data={ANSWER: {"exercise": "04-1"}})], 0, "it has no value"),
+        ([new_output("stream", name="stderr", text="warning\n"), answer(42)], 2, "[judge] 2 / 2"),
+        ([new_output("execute_result", data={"text/plain": "2.0"})], 0, "no answer was emitted"),
+    ],
+)
 def test_a_cell_and_its_score(grade: Callable, given: list, score: float, said: str) -> None:
     verdict = judge(cell(*given), grade, None)
     assert verdict.score == score
@@ -150,8 +173,14 @@ def test_evidence_is_lifted_from_outputs_and_file_each_record_once(tmp_path: Pat
     old, new = record(1.0, "2026-01-01T00:00:00", device=device), record(2.0, "2026-01-02T00:00:00")
     kept = Evidence("04_tiny", "0.1.0", 7, [new])
     (tmp_path / "04_tiny.evidence.json").write_text(json.dumps(kept.to_dict()), "utf-8")
-    nb = nbformat.v4.new_notebook(cells=[cell(
-        new_output("stream", text=line(old) + "\n"), new_output("stream", text=line(new) + "\n"))])
+    nb = nbformat.v4.new_notebook(
+        cells=[
+            cell(
+                new_output("stream", text=line(old) + "\n"),
+                new_output("stream", text=line(new) + "\n"),
+            )
+        ]
+    )
     key = ("ada", "day1", "04_tiny")
     replay = preprocessors.lift(nb, tmp_path, key)
     assert replay.evidence.records == [old, new]
@@ -170,7 +199,8 @@ def test_the_device_of_a_context() -> None:
     def device(**data: Any) -> Any:
         kept = [record(1.0, "2026-01-01T00:00:00", device=data)] if data else []
         return preprocessors.context_of(
-            preprocessors.Replay(Evidence("04_tiny", "0.1.0", 1, kept), 3))
+            preprocessors.Replay(Evidence("04_tiny", "0.1.0", 1, kept), 3)
+        )
 
     assert device().device.key == "t4"
     assert device(name="Some New Card", type="cuda").device is None
@@ -178,12 +208,18 @@ def test_the_device_of_a_context() -> None:
 
 
 NAN = "answer = float('nan')"
-FORGED = ("answer = 13\ndisplay({'application/vnd.brrr.answer+json': "
-          "{'exercise': '04-1', 'value': 42}}, raw=True)")
-TWICE = ("answer = 42\nreal = check\ndef check(exercise, answer):\n"
-         "    real(exercise, answer)\n    real(exercise, answer)")
-STDERR = ("answer = 42\nimport sys\ndef check(exercise, answer):\n"
-          "    print('warning', file=sys.stderr)\n    real(exercise, answer)")
+FORGED = (
+    "answer = 13\ndisplay({'application/vnd.brrr.answer+json': "
+    "{'exercise': '04-1', 'value': 42}}, raw=True)"
+)
+TWICE = (
+    "answer = 42\nreal = check\ndef check(exercise, answer):\n"
+    "    real(exercise, answer)\n    real(exercise, answer)"
+)
+STDERR = (
+    "answer = 42\nimport sys\ndef check(exercise, answer):\n"
+    "    print('warning', file=sys.stderr)\n    real(exercise, answer)"
+)
 LEARNERS = {  # what stands in the answer cells of 04-1 to 04-6
     "mixed": ["answer = 13", "answer = 21", NAN, "del answer", "answer = 'noisy'", "answer = 42"],
     "untouched": [None] * 6,
@@ -211,15 +247,28 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             (target,) = [c for c in nb.cells if c["id"] == f"04-{n}-answer"]
             target.source = text or target.source
         if learner == "hostile":
-            nb.cells[1].outputs = [new_output("stream", text=line(
-                record(1.0, "2026-01-01T00:00:00", device={"name": "Tesla T4"})) + "\n")]
+            nb.cells[1].outputs = [
+                new_output(
+                    "stream",
+                    text=line(record(1.0, "2026-01-01T00:00:00", device={"name": "Tesla T4"}))
+                    + "\n",
+                )
+            ]
             (folder / "04_tiny.replay.json").write_text("forged", "utf-8")
         nbformat.write(nb, folder / "04_tiny.ipynb")
     result = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "autograde", "day1"], cwd=root, text=True,
-        env=os.environ | {"PYTHONPATH": f"{tiny_course.REPOSITORY}{os.pathsep}{root}",
-                          "IPYTHONDIR": str(root / "ipython")},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+        [sys.executable, "-m", "nbgrader", "autograde", "day1"],
+        cwd=root,
+        text=True,
+        env=os.environ
+        | {
+            "PYTHONPATH": f"{tiny_course.REPOSITORY}{os.pathsep}{root}",
+            "IPYTHONDIR": str(root / "ipython"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=240,
+    )
     assert result.returncode == 0, result.stdout[-3000:]
     return root, result.stdout
 
@@ -238,20 +287,24 @@ def line_of(root: Path, learner: str, grade_id: str) -> str:
     return stream.text
 
 
-@pytest.mark.parametrize(("learner", "exercise", "score", "said"), [
-    ("mixed", 1, 0, "You added."),
-    ("mixed", 2, 1, "1 / 2"),
-    ("mixed", 3, 0, "0 / 2"),
-    ("mixed", 4, 0, "the cell stopped with NameError: name 'answer' is not defined"),
-    ("mixed", 6, 2, "right. Six times seven."),  # the others' faults are not its own
-    ("untouched", 1, 0, "[judge] 0 / 2: not started"),
-    ("hostile", 1, 0, "You have 13"),  # the forgery was in another cell
-    ("hostile", 3, 0, "2 answers were emitted"),
-    ("hostile", 4, 2, "right"),  # stock nbgrader would give 0 for any word on stderr
-    ("hostile", 6, 2, "right"),
-])
-def test_stock_autograde_scores_by_the_judge(graded: tuple[Path, str], learner: str,
-                                             exercise: int, score: float, said: str) -> None:
+@pytest.mark.parametrize(
+    ("learner", "exercise", "score", "said"),
+    [
+        ("mixed", 1, 0, "You added."),
+        ("mixed", 2, 1, "1 / 2"),
+        ("mixed", 3, 0, "0 / 2"),
+        ("mixed", 4, 0, "the cell stopped with NameError: name 'answer' is not defined"),
+        ("mixed", 6, 2, "right. Six times seven."),  # the others' faults are not its own
+        ("untouched", 1, 0, "[judge] 0 / 2: not started"),
+        ("hostile", 1, 0, "You have 13"),  # the forgery was in another cell
+        ("hostile", 3, 0, "2 answers were emitted"),
+        ("hostile", 4, 2, "right"),  # stock nbgrader would give 0 for any word on stderr
+        ("hostile", 6, 2, "right"),
+    ],
+)
+def test_stock_autograde_scores_by_the_judge(
+    graded: tuple[Path, str], learner: str, exercise: int, score: float, said: str
+) -> None:
     root, _ = graded
     assert scores(root, learner)[f"04-{exercise}"] == (score, False)
     assert said in line_of(root, learner, f"04-{exercise}")

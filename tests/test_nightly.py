@@ -17,10 +17,13 @@ from staff.nightly import Run
 from tests import tiny_course
 from tests.tiny_course import SETUP, exercise
 
-TRACEBACK = ("import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n"
-             "    traceback.print_exc()\nanswer = 42")
+TRACEBACK = (
+    "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n"
+    "    traceback.print_exc()\nanswer = 42"
+)
 SOURCES = {
-    "01_good": SETUP + exercise("01-1")
+    "01_good": SETUP
+    + exercise("01-1")
     + exercise("01-2", "answer = 42\nimport sys\nprint('careful', file=sys.stderr)"),
     "02_wrong": SETUP + exercise("02-1", "answer = 41") + exercise("02-2", TRACEBACK),
     "03_raises": SETUP + exercise("03-1") + "\n# %%\nanswer + 1\n",  # ... + 1 raises
@@ -53,19 +56,23 @@ def runs(course: Course, before: dict[Path, bytes]) -> dict[tuple[str, str], Run
     nightly_itself = nightly.nightly
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nightly, "nightly", kept)
-        result = CliRunner().invoke(app, ["nightly", "--root", str(course.root), "--out",
-                                          str(course.root / "nightly")])
+        result = CliRunner().invoke(
+            app, ["nightly", "--root", str(course.root), "--out", str(course.root / "nightly")]
+        )
     assert result.exit_code == 1 and "failed  02_wrong  solution" in result.output, result.output
     return {(run.stem, run.version): run for run in done}
 
 
-@pytest.mark.parametrize(("stem", "version", "said"), [
-    ("02_wrong", "solution", "exercise 02-1 is 'not_yet' at 0 of its points, not 'right': six"),
-    ("03_raises", "student", "raised TypeError"),
-    ("04_endless", "solution", "a cell ran longer than its 3 s; it was cell 04-1-answer"),
-    ("05_killed", "solution", "the kernel died while it ran"),
-    ("02_wrong", "solution", "cell 02-2-answer printed a traceback to stderr"),
-])
+@pytest.mark.parametrize(
+    ("stem", "version", "said"),
+    [
+        ("02_wrong", "solution", "exercise 02-1 is 'not_yet' at 0 of its points, not 'right': six"),
+        ("03_raises", "student", "raised TypeError"),
+        ("04_endless", "solution", "a cell ran longer than its 3 s; it was cell 04-1-answer"),
+        ("05_killed", "solution", "the kernel died while it ran"),
+        ("02_wrong", "solution", "cell 02-2-answer printed a traceback to stderr"),
+    ],
+)
 def test_what_is_broken_is_named(runs: dict, stem: str, version: str, said: str) -> None:
     run = runs[stem, version]
     assert run.state == "failed"
@@ -79,8 +86,12 @@ def test_a_cell_that_stops_the_run_leaves_the_rest_unchecked(runs: dict) -> None
 
 def test_everything_else_passes(runs: dict) -> None:
     failed = {key for key, run in runs.items() if run.failures}
-    assert failed == {("02_wrong", "solution"), ("03_raises", "student"),
-                      ("04_endless", "solution"), ("05_killed", "solution")}
+    assert failed == {
+        ("02_wrong", "solution"),
+        ("03_raises", "student"),
+        ("04_endless", "solution"),
+        ("05_killed", "solution"),
+    }
     good = runs["01_good", "solution"]
     assert (good.points, good.possible) == (4, 4)
     assert runs["01_good", "student"].points == 0
@@ -103,8 +114,11 @@ def test_the_report_names_all_and_needs_nothing_else(course: Course, runs: dict)
 def test_junit_counts_the_failures(course: Course, runs: dict) -> None:
     suite = ET.parse(course.root / "nightly" / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("10", "4")
-    failed = {(case.get("classname"), case.get("name")) for case in suite if case.find("failure")
-              is not None}
+    failed = {
+        (case.get("classname"), case.get("name"))
+        for case in suite
+        if case.find("failure") is not None
+    }
     assert ("notebooks.05_killed", "solution") in failed and len(failed) == 4
 
 
@@ -115,14 +129,16 @@ def test_the_inputs_are_as_they_were(course: Course, before: dict, runs: dict) -
 
 def test_the_environment_of_a_run_and_its_exit_code(tmp_path: Path) -> None:
     """Evidence goes to the report's folder, the cwd is empty, and a green run exits with 0."""
-    probe = ("\n# %%\nimport os, pathlib\nassert os.environ['BRRR_STATIC'] == '1'\n"
-             "assert 'NBGRADER_EXECUTION' not in os.environ\n"
-             "assert list(pathlib.Path.cwd().iterdir()) == []\n"
-             "pathlib.Path('left.txt').write_text('x')\n"
-             "pathlib.Path(os.environ['BRRR_EVIDENCE_DIR'], '04_tiny.evidence.json')"
-             ".write_text('{}')\n"
-             "display({'application/vnd.brrr.evidence+json': {'device': {'name': 'Some card'}},"
-             " 'text/plain': 'x'}, raw=True)\n")
+    probe = (
+        "\n# %%\nimport os, pathlib\nassert os.environ['BRRR_STATIC'] == '1'\n"
+        "assert 'NBGRADER_EXECUTION' not in os.environ\n"
+        "assert list(pathlib.Path.cwd().iterdir()) == []\n"
+        "pathlib.Path('left.txt').write_text('x')\n"
+        "pathlib.Path(os.environ['BRRR_EVIDENCE_DIR'], '04_tiny.evidence.json')"
+        ".write_text('{}')\n"
+        "display({'application/vnd.brrr.evidence+json': {'device': {'name': 'Some card'}},"
+        " 'text/plain': 'x'}, raw=True)\n"
+    )
     course = tiny_course.write(tmp_path, {"04_tiny": SETUP + exercise("04-1") + probe})
     build.build(course)
     out = tmp_path / "out"
@@ -132,7 +148,12 @@ def test_the_environment_of_a_run_and_its_exit_code(tmp_path: Path) -> None:
     assert "passed  04_tiny  solution  2/2 points" in result.output
     assert "Some card" in result.output
     assert sorted(p.name for p in out.glob("*")) == [
-        "04_tiny.solution.ipynb", "04_tiny.student.ipynb", "evidence", "junit.xml", "report.html"]
+        "04_tiny.solution.ipynb",
+        "04_tiny.student.ipynb",
+        "evidence",
+        "junit.xml",
+        "report.html",
+    ]
     assert len(list(out.glob("evidence/*/04_tiny.evidence.json"))) == 2
     unknown = CliRunner().invoke(app, [*arguments, "06_none"])
     assert unknown.exit_code == 1 and "There is no notebook '06_none'" in unknown.output
@@ -161,7 +182,8 @@ def alive_with(folder: str) -> list[int]:
 
 
 def test_only_a_kernel_that_never_was_ready_is_tried_again(
-        course: Course, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    course: Course, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     calls: list[str] = []
 
     def dead_once(*args: object) -> dict[str, str]:
@@ -173,8 +195,14 @@ def test_only_a_kernel_that_never_was_ready_is_tried_again(
     run = nightly._run(course, "01_good", "solution", nb, tmp_path)
     assert len(calls) == 2 and run.retried
     assert "the kernel died before it was ready" in run.failures[0]
-    monkeypatch.setattr(nightly, "_execute", lambda *args: calls.append("x") or {
-        "outcome": "dead_kernel", "sentence": "the kernel died while it ran"})
+    monkeypatch.setattr(
+        nightly,
+        "_execute",
+        lambda *args: (
+            calls.append("x")
+            or {"outcome": "dead_kernel", "sentence": "the kernel died while it ran"}
+        ),
+    )
     assert not nightly._run(course, "01_good", "solution", nb, tmp_path).retried
     assert calls == ["run", "run", "x"]
 
@@ -188,12 +216,28 @@ def test_a_report_never_lands_on_the_notebooks(course: Course) -> None:
 
 def test_a_check_that_is_not_full_marks_fails_the_solution() -> None:
     source = nbformat.v4.new_code_cell("lab.check(...)", id="04-1")
-    source.metadata["nbgrader"] = {"grade": True, "grade_id": "04-1", "points": 2,
-                                   "solution": False, "locked": True}
+    source.metadata["nbgrader"] = {
+        "grade": True,
+        "grade_id": "04-1",
+        "points": 2,
+        "solution": False,
+        "locked": True,
+    }
     nb = nbformat.v4.new_notebook(cells=[source])
     executed = canonical.nbformat.from_dict(nb)
-    executed.cells[0].outputs = [nbformat.v4.new_output("display_data", data={nightly.CHECK: {
-        "exercise": "04-1", "state": "right", "fraction": 0.5, "message": "half"}})]
+    executed.cells[0].outputs = [
+        nbformat.v4.new_output(
+            "display_data",
+            data={
+                nightly.CHECK: {
+                    "exercise": "04-1",
+                    "state": "right",
+                    "fraction": 0.5,
+                    "message": "half",
+                }
+            },
+        )
+    ]
     run = Run("04_x", "solution")
     nightly.inspect_exercises(nb, executed, run)
     assert run.failures == ["exercise 04-1 is 'right' at 0.5 of its points, not 'right': half"]

@@ -22,8 +22,9 @@ from staff.course import load
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-DEPENDENCIES = [Requirement(r) for r in
-                PROJECT["dependencies"] + PROJECT["optional-dependencies"]["staff"]]
+DEPENDENCIES = [
+    Requirement(r) for r in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["staff"]
+]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = ("setup", "lab", "test", "notebooks", "nightly", "grade", "clean")
 
@@ -48,8 +49,13 @@ def room(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=folder, text=True, capture_output=True,
-                          env={k: v for k, v in os.environ.items() if k != "MAKEFLAGS"})
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        env={k: v for k, v in os.environ.items() if k != "MAKEFLAGS"},
+    )
 
 
 def test_make_has_these_targets_and_no_more() -> None:
@@ -85,9 +91,12 @@ def test_make_setup_names_a_python_that_is_too_old(tmp_path: Path) -> None:
     folder = room(tmp_path)
     (folder / ".venv/.ready").unlink()
     old = folder / "old-python"
-    old.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -c "import sys; '
-                   "sys.version_info = (3, 10); sys.version = '3.10.4 (main)'; "
-                   'exec(sys.argv[1])" "$@"\n', "utf-8")
+    old.write_text(
+        f'#!/bin/sh\nshift\nexec {sys.executable} -c "import sys; '
+        "sys.version_info = (3, 10); sys.version = '3.10.4 (main)'; "
+        'exec(sys.argv[1])" "$@"\n',
+        "utf-8",
+    )
     old.chmod(0o755)
     result = make(folder, "setup", f"PYTHON={old}")
     assert result.returncode != 0
@@ -97,8 +106,14 @@ def test_make_setup_names_a_python_that_is_too_old(tmp_path: Path) -> None:
 def test_make_clean_keeps_everybodys_work(tmp_path: Path) -> None:
     folder = room(tmp_path)
     kept = ["work/day1/a.ipynb", "submitted/ada/day1/a.ipynb", "gradebook.db", ".venv/.ready"]
-    for name in [*kept, "build/x", "nightly/report.html", "helpers/__pycache__/x", "staff/x",
-                 "tests/x"]:
+    for name in [
+        *kept,
+        "build/x",
+        "nightly/report.html",
+        "helpers/__pycache__/x",
+        "staff/x",
+        "tests/x",
+    ]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     assert make(folder, "clean").returncode == 0
@@ -122,8 +137,10 @@ def test_conda_and_pip_tell_the_same_story() -> None:
 
 def test_constraints_pin_every_dependency_to_a_version_that_is_allowed() -> None:
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    pins = {r.name: next(iter(r.specifier)) for r in
-            (Requirement(line) for line in lines if line and not line.startswith("#"))}
+    pins = {
+        r.name: next(iter(r.specifier))
+        for r in (Requirement(line) for line in lines if line and not line.startswith("#"))
+    }
     for name, pin in pins.items():
         assert pin.operator == "==" and "+" not in pin.version, name
     for requirement in DEPENDENCIES:
@@ -148,11 +165,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-text"):
         shutil.copy(ROOT / name, source)
     for name in ("helpers", "staff", "tests", "labs_solutions", "notebooks"):
-        shutil.copytree(ROOT / name, source / name,
-                        ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
-                    "--no-build-isolation", "--disable-pip-version-check", "-w", str(folder),
-                    str(source)], check=True)
+        shutil.copytree(
+            ROOT / name,
+            source / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+        )
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--disable-pip-version-check",
+            "-w",
+            str(folder),
+            str(source),
+        ],
+        check=True,
+    )
     (built,) = folder.glob("*.whl")
     return built
 
@@ -162,18 +195,27 @@ def test_the_wheel_holds_helpers_and_staff_and_nothing_of_the_solutions(wheel: P
     assert load(ROOT).values()["wheel"].endswith(f"/v{PROJECT['version']}/{wheel.name}")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name.split("/")[0] for name in names} == {
-        "helpers", "staff", f"brrr_course-{PROJECT['version']}.dist-info"}
+        "helpers",
+        "staff",
+        f"brrr_course-{PROJECT['version']}.dist-info",
+    }
     for package in ("helpers", "staff"):
-        wanted = {str(path.relative_to(ROOT)) for path in (ROOT / package).rglob("*")
-                  if path.is_file() and "__pycache__" not in path.parts}
+        wanted = {
+            str(path.relative_to(ROOT))
+            for path in (ROOT / package).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
         assert {name for name in names if name.startswith(f"{package}/")} == wanted
 
 
 def test_the_wheel_works_where_only_a_learners_packages_are(wheel: Path, tmp_path: Path) -> None:
     """As on Colab, installed with --no-deps: no module of helpers asks for a staff package."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
-    blocked = [r.name.replace("-", "_") for r in DEPENDENCIES
-               if r.name not in ("torch", "numpy", "matplotlib", "ipywidgets")]
+    blocked = [
+        r.name.replace("-", "_")
+        for r in DEPENDENCIES
+        if r.name not in ("torch", "numpy", "matplotlib", "ipywidgets")
+    ]
     blocked += ["staff", "yaml", "nbformat", "nbconvert", "nbclient"]
     blocked.remove("pyyaml")
     code = f"""
@@ -189,14 +231,19 @@ from helpers import facts
 assert helpers.__file__.startswith({str(tmp_path)!r}), helpers.__file__
 assert facts.facts()
 """
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True,
-                            capture_output=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True
+    )
     assert result.returncode == 0, result.stderr
 
 
 def test_the_learners_requirements_are_what_colab_ships() -> None:
     assert {Requirement(r).name for r in PROJECT["dependencies"]} == {
-        "torch", "numpy", "matplotlib", "ipywidgets"}
+        "torch",
+        "numpy",
+        "matplotlib",
+        "ipywidgets",
+    }
 
 
 # ------------------------------------------------------------------ the tree
@@ -222,12 +269,20 @@ def test_the_notebooks_have_no_findings() -> None:
 def test_git_ignores_what_is_generated_or_personal() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    ignored = ["labs_solutions/day1/04_x.ipynb", "work/day1/04_x.ipynb", "gradebook.db",
-               "submitted/a/day1/04_x.ipynb", "autograded/a", "nightly/report.html",
-               "notebooks/day1/04_x.evidence.json", ".venv/bin"]
+    ignored = [
+        "labs_solutions/day1/04_x.ipynb",
+        "work/day1/04_x.ipynb",
+        "gradebook.db",
+        "submitted/a/day1/04_x.ipynb",
+        "autograded/a",
+        "nightly/report.html",
+        "notebooks/day1/04_x.evidence.json",
+        ".venv/bin",
+    ]
     shown = ["labs_solutions/day1/04_x.py", "notebooks/day1/04_x.ipynb", "colab_links.md"]
-    result = subprocess.run(["git", "check-ignore", *ignored, *shown], cwd=ROOT, text=True,
-                            capture_output=True)
+    result = subprocess.run(
+        ["git", "check-ignore", *ignored, *shown], cwd=ROOT, text=True, capture_output=True
+    )
     assert result.stdout.split() == ignored
 
 

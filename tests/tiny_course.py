@@ -14,7 +14,7 @@ from staff.startup import venv_first
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-COURSE = '''
+COURSE = """
 [course]
 title = "Tiny"
 version = "0.1.0"
@@ -26,18 +26,18 @@ assignment = "day1"
 cell_seconds = {cell_seconds}
 notebook_seconds = {notebook_seconds}
 kernel_start_seconds = 60
-'''
+"""
 
-ENTRY = '''
+ENTRY = """
 [[notebooks]]
 stem = "{stem}"
 title = "Notebook {stem}"
 minutes = 10
 teaches = "One thing."
-'''
+"""
 
 # `check` shows what helpers.lab shows, so that the staff's rooms are tested without the lab.
-SETUP = '''# %% [markdown]
+SETUP = """# %% [markdown]
 # # A tiny notebook
 # It is made for version {{course:version}}.
 
@@ -54,11 +54,15 @@ def check(exercise, answer):
     data = {"exercise": exercise, "state": state, "fraction": float(state == "right"),
             "message": "six times seven"}
     display({"application/vnd.brrr.check+json": data, "text/plain": state}, raw=True)
-'''
+"""
 
 
-def exercise(number: str, solution: str = "answer = 6 * 7  # the secret of the course",
-             placeholder: str = "answer = ...", points: int = 2) -> str:
+def exercise(
+    number: str,
+    solution: str = "answer = 6 * 7  # the secret of the course",
+    placeholder: str = "answer = ...",
+    points: int = 2,
+) -> str:
     """The source of one answer cell and its check cell; `number` is for example "04-1"."""
     return f'''
 # %% nbgrader={{"grade": false, "grade_id": "{number}-answer", "locked": false, \
@@ -84,8 +88,13 @@ def empty_gradebook() -> bytes:
         return (Path(folder) / "gradebook.db").read_bytes()
 
 
-def write(root: Path, sources: dict[str, str], cell_seconds: int = 60,
-          notebook_seconds: int = 120, gradebook: bool = True) -> Course:
+def write(
+    root: Path,
+    sources: dict[str, str],
+    cell_seconds: int = 60,
+    notebook_seconds: int = 120,
+    gradebook: bool = True,
+) -> Course:
     """The course of `sources` (stem: py:percent text) in `root`, with the real nbgrader wiring."""
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
     text = COURSE.format(cell_seconds=cell_seconds, notebook_seconds=notebook_seconds)

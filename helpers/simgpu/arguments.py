@@ -73,7 +73,6 @@ def cast(value: Any, of: tuple, to: torch.dtype) -> Any:
     return mapped(value, lambda t: t.to(to) if t.dtype in of else t)
 
 
-
 def has_meta(args: tuple, kwargs: dict) -> bool:
     """C++ made a tensor "like this one" and took ``meta`` at its word: it has no values."""
     return any(not isinstance(t, SimTensor) and t.is_meta for t in flat([args, kwargs]))

@@ -183,8 +183,15 @@ def _action_experts() -> list[Row]:
                  "result", "t4.compiled_4"),
         ]  # fmt: skip
         for width in (512, 1024, 2048, 4096):
-            rows.append(row(f"{at}.t4_width.d{width}", sample(width, 10, "graph"),
-                             f"T4: CUDA graph, width {width}", "result", f"t4.width_{width}"))
+            rows.append(
+                row(
+                    f"{at}.t4_width.d{width}",
+                    sample(width, 10, "graph"),
+                    f"T4: CUDA graph, width {width}",
+                    "result",
+                    f"t4.width_{width}",
+                )
+            )
     with card("L4"):
         for width in (512, 2048, 4096):
             rows.append(row(f"{at}.l4_width.d{width}",

@@ -148,6 +148,7 @@ def _run_values(
     if group is not None and wide.keeps_fp32(plan, values):
         job = wide.fp32_job(group, plan, schema, func, args, kwargs)
     else:
+
         def job() -> Any:
             return compute(plan, func, values, named)
 

@@ -127,7 +127,7 @@ def _fresh(name: str, original: Callable, args: tuple, options: dict, generator:
     if fill is not None:
         return fill()
     if name == "normal":
-        mean, std = (*args, *[options.get(k) for k in ("mean", "std")][len(args):])[:2]
+        mean, std = (*args, *[options.get(k) for k in ("mean", "std")][len(args) :])[:2]
         return result.normal_(float(mean), float(std), generator=generator)
     if name == "randperm":
         options = {**options, "generator": generator or state.require().generator}

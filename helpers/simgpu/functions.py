@@ -246,21 +246,23 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
 
 
 # What a SimTensor's __torch_function__ runs instead.
-REPLACED.update({
-    _sdpa: scaled_dot_product_attention,
-    _rms_norm: rms_norm,
-    _torch_rms_norm: rms_norm,
-    _dropout: dropout,
-    _to: to,
-    _cuda: cuda,
-    _cpu: cpu,
-    _pin: pin_memory,
-    _is_pinned: is_pinned,
-    _setitem: setitem,
-    _where: where,
-    _one_hot: one_hot,
-    _getitem: getitem,
-    torch.Tensor.where: lambda self, condition, other: where(condition, self, other),
-    _new_tensor: new_tensor,
-    torch.Tensor.record_stream: record_stream,
-})
+REPLACED.update(
+    {
+        _sdpa: scaled_dot_product_attention,
+        _rms_norm: rms_norm,
+        _torch_rms_norm: rms_norm,
+        _dropout: dropout,
+        _to: to,
+        _cuda: cuda,
+        _cpu: cpu,
+        _pin: pin_memory,
+        _is_pinned: is_pinned,
+        _setitem: setitem,
+        _where: where,
+        _one_hot: one_hot,
+        _getitem: getitem,
+        torch.Tensor.where: lambda self, condition, other: where(condition, self, other),
+        _new_tensor: new_tensor,
+        torch.Tensor.record_stream: record_stream,
+    }
+)

@@ -176,9 +176,7 @@ class SimulatedGPU:
             seen[address] = max(seen.get(address, 0), size)
         self.runtime.launch(plan.task, seen.items(), self.host.dispatch, self.host.launch)
 
-    def copied(
-        self, tensor: SimTensor, name: str, pinned: bool, blocking: bool = True
-    ) -> None:
+    def copied(self, tensor: SimTensor, name: str, pinned: bool, blocking: bool = True) -> None:
         """A copy over the link; from ordinary host memory the host waits for its end."""
         self.flush()
         nbytes = tensor.numel() * tensor.element_size()

@@ -134,6 +134,7 @@ class Patches:
 
     def _timer(self) -> None:
         """``torch.utils.benchmark.Timer`` waits and reads the virtual clock."""
+
         def now() -> float:
             cuda.synchronize()
             return state.require().runtime.now()

@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 HALVES = (torch.float16, torch.bfloat16)
 
 
-
 def keeps_fp32(plan: Plan, values: Any) -> bool:
     """Whether the operation takes part in a fused kernel on halves."""
     halves = any(t.dtype in HALVES for t in _each(values))
     return halves and plan.op.kind in ("pointwise", "reduction", "copy")
 
 
-def fp32_job(
-    group: Group, plan: Plan, schema: Schema, func: Any, args: tuple, kwargs: dict
-) -> Any:
+def fp32_job(group: Group, plan: Plan, schema: Schema, func: Any, args: tuple, kwargs: dict) -> Any:
     """A function that computes the operation in fp32 and rounds what it leaves behind.
 
     It may be called again when a graph is replayed, so it reads its inputs anew each time.
