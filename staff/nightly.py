@@ -145,7 +145,8 @@ def _execute(course: Course, nb: NotebookNode, target: Path, evidence: Path) -> 
         except subprocess.TimeoutExpired:
             return {
                 "outcome": "notebook_timeout",
-                "sentence": f"the notebook ran longer than its {limits.notebook_seconds} s and was ended",
+                "sentence": "the notebook ran longer than its "
+                f"{limits.notebook_seconds} s and was ended",
             }
         finally:
             _end(child)

@@ -110,7 +110,6 @@ print(f"One trip in and out moves {2 * n * itemsize / 1e6:,.0f} MB")
 # **04-3.** Write a function that returns the **bytes** a chain of pointwise operations moves. The
 # check calls it with sizes of its own.
 
-
 # %% nbgrader={"grade": false, "grade_id": "04-3-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def bytes_moved(elements, bytes_per_element, operations, fused):
     """Bytes that a chain of `operations` pointwise operations moves, in and out together.
@@ -121,7 +120,6 @@ def bytes_moved(elements, bytes_per_element, operations, fused):
     trips = 1 if fused else operations
     return 2 * elements * bytes_per_element * trips
     ### END SOLUTION
-
 
 # %% nbgrader={"grade": true, "grade_id": "04-3", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 lab.check("04-3", bytes_moved)
@@ -137,10 +135,8 @@ lab.check("04-3", bytes_moved)
 # %%
 for roof in lab.roofs():
     operations = f"{roof.vector_rate / 1e12:.2f}" if roof.vector_rate else "?"
-    print(
-        f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s   "
-        f"vector units {operations:>5} T operations/s   ({roof.origin})"
-    )
+    print(f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s   "
+          f"vector units {operations:>5} T operations/s   ({roof.origin})")
 
 # %% [markdown]
 # Commit a number in milliseconds. It is locked when you run the cell: a prediction made after
@@ -180,7 +176,6 @@ lab.check("04-4", achieved)
 # Here is the chain, and the number of kernels it launches. Counted, not assumed: one PyTorch
 # operation can be one kernel or several.
 
-
 # %%
 def chain(x):
     return x.cos().cos().cos()
@@ -218,14 +213,8 @@ speedup = 3
 lab.predict("04-6", speedup, unit="times", label="speed-up")
 
 # %%
-runs = lab.measure(
-    "04-6",
-    {
-        "cos x1": lambda: x.cos(),
-        "cos x3": lambda: chain(x),
-        "fused": ... if fused is ... else lambda: fused(x),
-    },
-)
+runs = lab.measure("04-6", {"cos x1": lambda: x.cos(), "cos x3": lambda: chain(x),
+                            "fused": ... if fused is ... else lambda: fused(x)})
 lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
 
 # %% [markdown]
@@ -246,19 +235,13 @@ lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
 table = ...
 ### BEGIN SOLUTION
 table = {}
-for name, function, operations, is_fused in [
-    ("cos x1", torch.cos, 1, False),
-    ("cos x3", chain, 3, False),
-    ("fused", fused, 3, True),
-]:
+for name, function, operations, is_fused in [("cos x1", torch.cos, 1, False),
+                                             ("cos x3", chain, 3, False),
+                                             ("fused", fused, 3, True)]:
     gb = bytes_moved(n, itemsize, operations, is_fused) / 1e9
     seconds = runs[name].median
-    table[name] = {
-        "kernels": lab.kernels(function, x),
-        "gb": gb,
-        "ms": seconds * 1e3,
-        "gb_per_s": gb / seconds,
-    }
+    table[name] = {"kernels": lab.kernels(function, x), "gb": gb, "ms": seconds * 1e3,
+                   "gb_per_s": gb / seconds}
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "04-6", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -269,9 +252,8 @@ lab.check("04-6", table)
 
 # %%
 one_trip_ms = 2 * n * itemsize / lab.ceiling().bandwidth * 1e3
-lab.show_table(
-    table, bound_ms={"cos x1": one_trip_ms, "cos x3": 3 * one_trip_ms, "fused": one_trip_ms}
-)
+lab.show_table(table, bound_ms={"cos x1": one_trip_ms, "cos x3": 3 * one_trip_ms,
+                                "fused": one_trip_ms})
 
 # %% [markdown]
 # Read the last two columns. The eager rows should stand on the memory roof: time and bound agree.
@@ -318,7 +300,6 @@ lab.check("04-7", agreement)
 # The GPU answers late: a launch returns before the kernel runs (notebook 05 is about that). Here
 # is the mistake that nearly everybody makes once, made on purpose: a stopwatch that does not wait.
 
-
 # %%
 def wait_for_gpu():
     if not gpu.cpu:
@@ -339,10 +320,8 @@ def stopwatch(function, wait):
 for wait in (False, True):
     one = min(stopwatch(lambda: x.cos(), wait) for _ in range(5))
     three = min(stopwatch(lambda: chain(x), wait) for _ in range(5))
-    print(
-        f"wait={wait!s:5}  one cosine {one * 1e3:7.3f} ms   three {three * 1e3:7.3f} ms   "
-        f"ratio {three / one:4.1f}   implied {2 * n * itemsize / one / 1e9:10,.0f} GB/s"
-    )
+    print(f"wait={wait!s:5}  one cosine {one * 1e3:7.3f} ms   three {three * 1e3:7.3f} ms   "
+          f"ratio {three / one:4.1f}   implied {2 * n * itemsize / one / 1e9:10,.0f} GB/s")
 print(f"({gpu.name}, by the wall clock of this machine)")
 
 # %% [markdown]
@@ -383,7 +362,6 @@ lab.check("04-8", clue)
 # and out. `vector_rate` counts plain operations per second; `instructions` is how many one repeat
 # takes.
 
-
 # %% nbgrader={"grade": false, "grade_id": "04-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def knee(bandwidth, vector_rate, bytes_per_element, instructions):
     """Repeats at which arithmetic and one trip (in and out) take equally long.
@@ -396,18 +374,15 @@ def knee(bandwidth, vector_rate, bytes_per_element, instructions):
     return trip / repeat
     ### END SOLUTION
 
-
 # %% nbgrader={"grade": true, "grade_id": "04-9", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
 lab.check("04-9", knee)
 
 # %% [markdown]
 # The sweep: one fused kernel per length, two families of it.
 
-
 # %%
 def repeated(operation, times):
     """A compiled function that applies `operation` to its argument `times` times."""
-
     def run(x):
         for _ in range(times):
             x = operation(x)
@@ -425,27 +400,17 @@ def chain_of(operation):
     return lambda length: functools.partial(repeated(operation, length), wide)
 
 
-curves = lab.sweep(
-    "04-9", {"multiply": chain_of(lambda t: t * 1.0001), "cosine": chain_of(torch.cos)}, lengths
-)
+curves = lab.sweep("04-9", {"multiply": chain_of(lambda t: t * 1.0001),
+                            "cosine": chain_of(torch.cos)}, lengths)
 
 # %%
 roof = lab.ceiling()
 mine = knee(roof.bandwidth, roof.vector_rate, 4, 1)
-axes = plots.draw_sweep(
-    None,
-    lengths,
-    curves,
-    logx=True,
-    logy=True,
-    knee=mine if isinstance(mine, float) and mine > 0 else None,
-    knee_label="your knee",
-    title="More work in the same trip",
-    xlabel="operations in one fused kernel",
-    ylabel="time",
-    origin=gpu.origin,
-    device=gpu.name,
-)
+axes = plots.draw_sweep(None, lengths, curves, logx=True, logy=True,
+                        knee=mine if isinstance(mine, float) and mine > 0 else None,
+                        knee_label="your knee", title="More work in the same trip",
+                        xlabel="operations in one fused kernel", ylabel="time",
+                        origin=gpu.origin, device=gpu.name)
 plots.show(axes.figure)
 
 # %% [markdown]
@@ -481,17 +446,12 @@ explore.fusion()
 # each entry: "about half", "about the same" or "about double"
 effects = {"half the bytes": ..., "twice the arithmetic": ..., "one launch": ...}
 ### BEGIN SOLUTION
-effects = {
-    "half the bytes": "about half",
-    "twice the arithmetic": "about the same",
-    "one launch": "about the same",
-}
+effects = {"half the bytes": "about half", "twice the arithmetic": "about the same",
+           "one launch": "about the same"}
 ### END SOLUTION
 for name, effect in effects.items():
-    lab.predict(
-        "04-10", effect, label=name, options=["about half", "about the same", "about double"]
-    )
-
+    lab.predict("04-10", effect, label=name,
+                options=["about half", "about the same", "about double"])
 
 # %%
 def ten(function, x):
@@ -513,15 +473,12 @@ def as_graph(function):
 
 narrow = wide.to(gpu.dtype)
 twice = torch.compile(lambda t: t.cos().cos())
-changes = lab.measure(
-    "04-10",
-    {
-        "as it is": lambda: ten(torch.cos, wide),
-        "half the bytes": lambda: ten(torch.cos, narrow),
-        "twice the arithmetic": lambda: ten(twice, wide),
-        "one launch": as_graph(lambda: ten(torch.cos, wide)),
-    },
-)
+changes = lab.measure("04-10", {
+    "as it is": lambda: ten(torch.cos, wide),
+    "half the bytes": lambda: ten(torch.cos, narrow),
+    "twice the arithmetic": lambda: ten(twice, wide),
+    "one launch": as_graph(lambda: ten(torch.cos, wide)),
+})
 for name in effects:
     lab.compare("04-10", name, "as it is", prediction=name)
 
@@ -544,7 +501,6 @@ lab.check("04-10", bucket)
 # The second way to fool yourself: data that never left the cache. Here the cosine runs again and
 # again on the same tensor, and nothing clears L2 between two runs.
 
-
 # %%
 def cosine_of(elements):
     return torch.randn(elements, device=gpu.device, dtype=gpu.dtype).cos
@@ -555,20 +511,9 @@ hot = lab.sweep("04-11", {"cosine": cosine_of}, sizes, cache="hot")
 roof = lab.ceiling()
 moved = [2 * itemsize * k for k in sizes]
 implied = {"implied": [b / seconds for b, seconds in zip(moved, hot["cosine"])]}
-axes = plots.draw_sweep(
-    None,
-    moved,
-    implied,
-    logx=True,
-    xunit="B",
-    yunit="B/s",
-    levels={roof.label: roof.bandwidth},
-    title="Faster than the memory is",
-    xlabel="bytes read and written",
-    ylabel="implied bandwidth",
-    origin=gpu.origin,
-    device=gpu.name,
-)
+axes = plots.draw_sweep(None, moved, implied, logx=True, xunit="B", yunit="B/s", levels={roof.label: roof.bandwidth},
+                        title="Faster than the memory is", xlabel="bytes read and written", ylabel="implied bandwidth",
+                        origin=gpu.origin, device=gpu.name)
 plots.show(axes.figure)
 if gpu.facts:
     print(f"L2 of this card: {gpu.facts.l2 / 2**20:g} MiB")
@@ -607,7 +552,6 @@ gate = {"before": 5, "after": 3}
 
 # %% nbgrader={"grade": true, "grade_id": "04-12", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 lab.check("04-12", gate)
-
 
 # %%
 def gated(g, u):
@@ -676,7 +620,6 @@ lab.check("04-13", poor)
 # softmax, writes it again, and reads it once more. FlashAttention keeps pieces of that table on
 # the chip. Same arithmetic, fewer trips. Both versions below are counted, not timed.
 
-
 # %%
 def attention(q, k, v):
     return torch.softmax(q @ k.transpose(-1, -2) / 128**0.5, -1) @ v
@@ -685,26 +628,13 @@ def attention(q, k, v):
 positions = [256, 512, 1024, 2048, 4096, 8192]
 moved = {"scores in memory": [], "scores on chip": []}
 for length in positions:
-    q, k, v = (
-        torch.empty(1, 32, length, 128, dtype=torch.float16, device="meta") for _ in range(3)
-    )
+    q, k, v = (torch.empty(1, 32, length, 128, dtype=torch.float16, device="meta") for _ in range(3))
     moved["scores in memory"].append(counting.count(attention, q, k, v).bytes_unfused)
     moved["scores on chip"].append(
-        counting.count(torch.nn.functional.scaled_dot_product_attention, q, k, v).bytes_unfused
-    )
-axes = plots.draw_sweep(
-    None,
-    positions,
-    moved,
-    logx=True,
-    logy=True,
-    yunit="B",
-    title="Bytes moved by one attention layer, counted",
-    xlabel="positions",
-    ylabel="bytes moved",
-    origin="counted",
-    device="32 heads of 128, fp16",
-)
+        counting.count(torch.nn.functional.scaled_dot_product_attention, q, k, v).bytes_unfused)
+axes = plots.draw_sweep(None, positions, moved, logx=True, logy=True, yunit="B",
+                        title="Bytes moved by one attention layer, counted", xlabel="positions",
+                        ylabel="bytes moved", origin="counted", device="32 heads of 128, fp16")
 plots.show(axes.figure)
 
 # %% [markdown]
@@ -714,11 +644,7 @@ plots.show(axes.figure)
 # `"overhead"`.
 
 # %% nbgrader={"grade": false, "grade_id": "04-14-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-row = {
-    "cures": ...,
-    "also helps": ...,
-    "does nothing for": ...,
-}  # what fusion does, bucket by bucket
+row = {"cures": ..., "also helps": ..., "does nothing for": ...}  # what fusion does, bucket by bucket
 ### BEGIN SOLUTION
 row = {"cures": "memory", "also helps": "overhead", "does nothing for": "compute"}
 ### END SOLUTION
