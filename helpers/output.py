@@ -39,7 +39,7 @@ def explain_missing_names() -> None:
         self.showtraceback((kind, error, trace), tb_offset=tb_offset)
         print(
             f"{error.name!r} has no value in this kernel. Run the cells above this one first, "
-            "from the top, or look at the spelling."
+            "from the top. Look at the spelling, and put quotes around it if it is meant as text."
         )
 
     shell.set_custom_exc((NameError,), told)

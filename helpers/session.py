@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helpers import __version__, devices, evidence
+from helpers import __version__, checks, devices, evidence
 from helpers.checks import Context
 from helpers.devices import Device
 from helpers.evidence import Evidence, EvidenceError, Record
 
 GPU_ELEMENTS = 2**27  # 268 MB in fp16: far above every L2, far below every memory
 CPU_ELEMENTS = 2**24  # 67 MB in fp32: a CPU moves tens of GB/s, not hundreds
+
+
+_current: Session | None = None
 
 
 class LabError(RuntimeError):
@@ -63,6 +66,11 @@ class Session:
     @property
     def number(self) -> str:
         return self.notebook[:2]
+
+    @property
+    def origin(self) -> str:
+        """Where its times come from: measured, simulated, or replayed when graded."""
+        return "replayed" if self.replaying else self.machine.origin
 
     def context(self) -> Context:
         return Context(self.evidence, self.machine.facts, self.machine.cpu, self.evidence.seed)
@@ -127,6 +135,25 @@ def begin(notebook: str, device: str | None = None, simulate: str | None = None)
         kept = _kept(path, notebook)
     machine = _machine(device, simulate or os.environ.get("BRRR_GPU") or "T4", force=replaying)
     return Session(notebook, machine, kept, path, replaying)
+
+
+def start(notebook: str, device: str | None = None, simulate: str | None = None) -> Session:
+    """`begin`, and make it the session that `current` returns."""
+    global _current
+    _current = begin(notebook, device, simulate)
+    return _current
+
+
+def current(exercise: str | None = None) -> Session:
+    """The open session; LabError if there is none, or if the course has no such exercise."""
+    if _current is None:
+        raise LabError("Run the setup cell at the top of the notebook first (lab.setup).")
+    if exercise is not None:
+        try:
+            checks.find(exercise)
+        except KeyError as error:
+            raise LabError(error.args[0]) from None
+    return _current
 
 
 def folder() -> Path:

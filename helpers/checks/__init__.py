@@ -2,6 +2,7 @@
 
 from helpers.checks.engine import (
     Context,
+    Exercise,
     Outcome,
     exercises,
     find,
@@ -11,4 +12,7 @@ from helpers.checks.engine import (
     not_started,
 )
 
-__all__ = ["Context", "Outcome", "exercises", "find", "grade", "hints", "inputs", "not_started"]
+__all__ = [
+    "Context", "Exercise", "Outcome", "exercises", "find", "grade", "hints", "inputs",
+    "not_started",
+]  # fmt: skip

@@ -11,7 +11,7 @@ import importlib
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.catalogue import has_text, text, texts
@@ -63,6 +63,12 @@ class Context:
             raise Wrong("damaged", have=f"a record of {exercise} without samples and work")
         return record
 
+    def ceiling(self, notebook: str) -> float | None:
+        """Bytes per second of the roof that the learner's machine showed in that notebook."""
+        record = self.evidence and self.evidence.latest(f"{notebook}-0", "measurement", "ceiling")
+        bandwidth = record.value.get("bandwidth") if record and type(record.value) is dict else None
+        return bandwidth if isinstance(bandwidth, float) and bandwidth > 0 else None
+
     def prediction(self, exercise: str, label: str | None = None) -> Record | None:
         return self.evidence and self.evidence.latest(exercise, "prediction", label)
 
@@ -106,7 +112,7 @@ class Exercise:
     grader: Grader
     inputs: Callable[[int], list[list[Any]]] | None = None
     on_device: bool = False  # the learner's function takes and returns tensors
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    predicts: tuple[str, ...] = ()  # labels of the predictions to lock before measuring
 
 
 _registered: dict[str, Exercise] = {}
@@ -128,6 +134,8 @@ def find(exercise_id: str) -> Exercise:
     """The exercise of that id. KeyError with one sentence if the course has none."""
     number = str(exercise_id).partition("-")[0]
     _load(number)
+    if exercise_id not in _registered and f"0{exercise_id}"[:2] in NOTEBOOKS:
+        raise KeyError(f"Exercise ids have two digits in front: write {f'0{exercise_id}'!r}.")
     if exercise_id not in _registered:
         known = ", ".join(exercises(number)) or "none for that notebook"
         raise KeyError(f"There is no exercise {exercise_id!r}; this course has {known}.")
@@ -171,8 +179,11 @@ def grade(exercise_id: str, answer: Any, context: Context) -> Outcome:
     if not_started(answer):
         return Outcome("not_started", next_step=text(f"{exercise_id}.start"), key="not_started")
     try:
-        if isinstance(answer, Mapping) and set(answer) == {"unusable"}:
-            raise Wrong("not_plain", have="something that is not data", why=answer["unusable"])
+        if isinstance(answer, Mapping) and set(answer) == {"unusable", "type"}:
+            have = f"a {answer['type']}"
+            if found.inputs:
+                raise Wrong("not_a_function", have=have)
+            raise Wrong("not_plain", have=have, why=answer["unusable"])
         return found.grader(answer, context)
     except Wrong as wrong:
         return _outcome(exercise_id, wrong)

@@ -40,6 +40,7 @@ def evidence_of(device):
     ]:
         kept.add(measurement("04-10", label, factor * one, trip))
     for label, effect in [
+        ("bucket", "memory"),
         ("half the bytes", "about half"),
         ("twice the arithmetic", "about the same"),
         ("one launch", "about the same"),

@@ -1,0 +1,288 @@
+"""The measuring verbs of the lab: time, count, sweep and compare, and keep evidence of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from helpers import checks, counting, plots, roofline, timing
+from helpers import evidence as ev
+from helpers.output import publish
+from helpers.session import Session, current
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def measure(
+    exercise: str,
+    fn: Any,
+    *,
+    label: str = "",
+    purpose: str = "answer",
+    cache: str = "cold",
+    **options: Any,
+) -> Any:
+    """Time `fn` (no arguments), record it, and return its `Measurement`.
+
+    A dict of functions is measured in turn, so that ratios survive drift, and comes back as a
+    dict of Measurements; its keys are the labels. `purpose="demonstration"` marks a timing made
+    wrong on purpose. Where the exercise asks for predictions, they must be locked first: until
+    then nothing is measured and `...` (an empty dict) comes back. When graded, the recorded
+    measurement is returned and nothing is timed.
+    """
+    session = current(exercise)
+    if session.machine.cpu:
+        cache = "hot"  # nothing here can empty a CPU's caches; the record says so
+    functions = dict(fn) if isinstance(fn, Mapping) else {label: fn}
+    for name in [n for n, f in functions.items() if f is ...]:
+        print(f"{_name(exercise, name)}: not started, so there is nothing to measure yet.")
+        del functions[name]
+    if not functions or not _predicted(session, exercise):
+        return {} if isinstance(fn, Mapping) else ...
+    if session.replaying:
+        found = {name: m for name in functions if (m := _replayed(session, exercise, name))}
+    else:
+        results = timing.interleave(
+            *functions.values(), cache=cache, device=session.machine.device, **options
+        )
+        found = dict(zip(functions, results, strict=True))
+    for name, m in found.items():
+        session.work[exercise, name] = work = counting.count(functions[name])
+        said = f"{_name(exercise, name)}: {_summary(m)}"
+        if session.replaying:
+            print(said)
+            continue
+        value = m.to_dict() | {"work": _work(work)}
+        details = {"label": name, "unit": "s", "purpose": purpose, "origin": m.origin}
+        tell(session.record(exercise, "measurement", value, **details), said)
+    return found if isinstance(fn, Mapping) else found.get(label, ...)
+
+
+def sweep(
+    exercise: str,
+    series: Mapping[str, Callable[[Any], Callable]],
+    points: Sequence[Any],
+    **options: Any,
+) -> dict[str, list[float]]:
+    """Time a family of functions: `series[name](point)` makes the function for one point.
+
+    Returns the median seconds of each series in the order of `points`; NaN, with a sentence,
+    where a point could not be measured (memory, for example). An empty dict as long as a
+    prediction is missing. Compiled versions are forgotten between points: past eight of one
+    function they would silently stay eager.
+    """
+    session = current(exercise)
+    if not _predicted(session, exercise):
+        return {}
+    curves: dict[str, list[float]] = {}
+    for name, make in series.items():
+        curves[name] = [_point(session, exercise, name, make, p, options) for p in points]
+        times = ", ".join("none" if math.isnan(v) else timing.seconds(v) for v in curves[name])
+        print(f"{exercise} {name}: {times}  ({session.origin})")
+    return curves
+
+
+def _point(
+    session: Session, exercise: str, name: str, make: Callable, point: Any, options: Mapping
+) -> float:
+    import torch
+
+    label = f"{name} @ {point}"
+    try:
+        if session.replaying:
+            m = _replayed(session, exercise, label)
+            return m.median if m else float("nan")
+        torch._dynamo.reset()
+        settings = {"budget": 0.15, "warmup": 0.02, **options}
+        m = timing.measure(make(point), device=session.machine.device, **settings)
+    except timing.MeasureError as error:
+        print(f"{label}: {error}")
+        return float("nan")
+    details = {"label": label, "unit": "s", "purpose": "demonstration", "origin": m.origin}
+    session.record(exercise, "measurement", m.to_dict(), **details)
+    return m.median
+
+
+def compare(
+    exercise: str, slow: str, fast: str, *, prediction: str | None = None, clock: str = "gpu"
+) -> None:
+    """Print the time of `slow` over that of `fast`, measured in turn, beside the prediction.
+
+    `clock="wall"` compares what a loop of calls takes, the host included.
+    """
+    session = current(exercise)
+    records = [session.evidence.latest(exercise, "measurement", name) for name in (slow, fast)]
+    if not all(records):
+        print(f"{exercise}: {slow!r} and {fast!r} are not both measured yet.")
+        return
+    a, b = (_time(record, clock) for record in records)
+    said = f"{slow} / {fast}: {timing.seconds(a)} / {timing.seconds(b)} = {a / b:.2f}"
+    guess = prediction is not None and session.evidence.latest(exercise, "prediction", prediction)
+    if guess and isinstance(guess.value, (int, float)):
+        said += (
+            f"   you predicted {guess.value:.3g}: off by x{plots.off_by(guess.value, a / b):.2f}"
+        )
+    elif guess:
+        said += f"   you predicted: {guess.value}"
+    print(f"{said}   ({session.origin}, {session.machine.name})")
+
+
+def kernels(fn: Any, *arguments: Any) -> Any:
+    """How many kernels `fn(*arguments)` launches, and how that is known, printed."""
+    if fn is ...:
+        print("Not started, so there is nothing to count yet.")
+        return ...
+    counted = counting.kernels(fn, *arguments)
+    if counted.n is None:
+        print(f"The kernels cannot be counted here ({counted.how}).")
+    else:
+        print(f"{counted.n} kernel{'s' * (counted.n != 1)} ({counted.how})")
+    return counted.n
+
+
+def ceiling() -> roofline.Roof:
+    """The roof this machine really has, measured once per session (a few seconds)."""
+    session = current()
+    if session.roof is None:
+        exercise = f"{session.number}-0"
+        kept = session.evidence.latest(exercise, "measurement", "ceiling")
+        if session.replaying and kept:
+            session.roof = roofline.Roof(**kept.value)
+        else:
+            dtype = {2: "fp16", 4: "fp32"}[session.machine.itemsize]
+            session.roof = roof = roofline.measure_ceiling(dtype)
+            data = dataclasses.asdict(dataclasses.replace(roof, rates=dict(roof.rates)))
+            details = {"label": "ceiling", "origin": session.machine.origin}
+            session.record(exercise, "measurement", data, **details)
+    return session.roof
+
+
+def roofs() -> list[roofline.Roof]:
+    """Every roof known for this machine: datasheet peak, published sustained, own ceiling."""
+    facts = current().machine.facts
+    known = [roofline.datasheet(facts), roofline.sustained(facts)] if facts else []
+    return [roof for roof in (*known, ceiling()) if roof is not None]
+
+
+def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
+    """Draw prediction, datasheet, ceiling and measurement of one exercise together."""
+    session = current(exercise)
+    record = session.evidence.latest(exercise, "measurement", label)
+    work = session.work.get((exercise, label))
+    if record is None or work is None:
+        print(f"{exercise}: nothing measured yet, so there is nothing to compare.")
+        return
+    guess = session.evidence.latest(exercise, "prediction", prediction)
+    predicted = guess.value * SECONDS[guess.unit] if guess and guess.unit in SECONDS else None
+    bounds = {roof.label: _bound(work, roof) for roof in roofs()}
+    bars = plots.Bars(
+        prediction=predicted,
+        datasheet=bounds.get("datasheet peak"),
+        ceiling=bounds[ceiling().label],
+        measured=_time(record, "gpu"),
+    )
+    title = f"{exercise}: time of {label or 'one call'}"
+    axes = plots.draw_bars(None, bars, title, origin=session.origin, device=session.machine.name)
+    plots.show(axes.figure)
+
+
+def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> None:
+    """Residual ledger: what memory, compute and the host explain of each time, and what is left.
+
+    `fused` names the labels that run as one kernel: their intermediates never reach memory.
+    """
+    session = current(exercise)
+    books = {}
+    for label in labels:
+        record = session.evidence.latest(exercise, "measurement", label)
+        work = session.work.get((exercise, label))
+        if record is None or work is None:
+            continue
+        times = roofline.times(work, ceiling(), ceiling().host_per_op, fused=label in fused)
+        books[label] = roofline.ledger(_time(record, "gpu"), times)
+        print(
+            f"{label}: moving {timing.seconds(times.memory)}, "
+            f"computing {timing.seconds(times.compute)}, "
+            f"queueing {timing.seconds(times.host)}; "
+            f"{session.origin} {timing.seconds(_time(record, 'gpu'))}"
+        )
+    if not books:
+        print(f"{exercise}: nothing measured yet, so there is nothing to explain.")
+        return
+    axes = plots.draw_ledger(None, books, origin=session.origin, device=session.machine.name)
+    plots.show(axes.figure)
+
+
+def tell(record: ev.Record, said: str) -> None:
+    """Show a record as one sentence; its data travels along, also as text."""
+    bundle = {ev.MIME: record.to_dict(), "text/html": f"<pre>{said}</pre>"}
+    publish(bundle | {"text/plain": f"{said}\n{ev.line(record)}"})
+
+
+def _predicted(session: Session, exercise: str) -> bool:
+    """True when every prediction that the exercise asks for is locked; else says which is not."""
+    asked = checks.find(exercise).predicts
+    missing = [p for p in asked if not session.evidence.latest(exercise, "prediction", p)]
+    if missing and not session.replaying:
+        which = ", ".join(filter(None, missing))
+        print(
+            f"{exercise}: commit your prediction first{f' ({which})' if which else ''}. "
+            "A wrong one costs nothing, and teaches more."
+        )
+    return not missing or session.replaying
+
+
+def _replayed(session: Session, exercise: str, label: str) -> timing.Measurement | None:
+    """The recorded measurement; None, with a sentence, if none was handed in or it is damaged."""
+    record = session.evidence.latest(exercise, "measurement", label)
+    if record is None:
+        print(f"{_name(exercise, label)}: no measurement of it was handed in.")
+        return None
+    data = {k: v for k, v in record.value.items() if k != "work"} | {"origin": "replayed"}
+    try:
+        return timing.Measurement.from_dict(data)
+    except ValueError as error:
+        print(f"{_name(exercise, label)}: the measurement handed in is damaged ({error})")
+        return None
+
+
+def _summary(m: timing.Measurement) -> str:
+    """One line. Identical samples of a model have no spread worth a word."""
+    if m.origin != "simulated":
+        return str(m)
+    notes = "".join(f"\n  note: {note}" for note in m.notes)
+    first = f"first call {timing.seconds(m.first_call)}"
+    return f"{timing.seconds(m.median)} per call, {m.cache} cache; {first} ({m.device}){notes}"
+
+
+def _work(work: counting.Work) -> dict[str, Any]:
+    """The counted work as plain data; `elements` and `itemsize` of its largest operation."""
+    largest = max(work.ops, key=lambda op: op.elements, default=None)
+    return {
+        "bytes_unfused": work.bytes_unfused,
+        "bytes_ideal": work.bytes_ideal,
+        "flops": work.flops,
+        "kernels": work.kernels,
+        "elements": largest.elements if largest else 0,
+        "itemsize": counting.itemsize(largest.dtype) if largest else 0,
+    }
+
+
+def _time(record: ev.Record, clock: str) -> float:
+    if clock == "wall" and record.value.get("wall"):
+        return record.value["wall"]
+    return timing.quantile(record.value["samples"], 0.5)
+
+
+def _bound(work: counting.Work, roof: roofline.Roof) -> float | None:
+    """Seconds that `work` needs under `roof`; None where the roof lacks a rate that it uses."""
+    try:
+        return roofline.times(work, roof, ceiling().host_per_op).program
+    except roofline.RooflineError:
+        return None
+
+
+def _name(exercise: str, label: str) -> str:
+    return f"{exercise} {label}".strip()
