@@ -156,7 +156,8 @@ def draw_ledger(
     ax.set_xlim(0, end * (1.75 if over else 1.2))
     ax.set_xlabel(f"time ({unit})", fontsize=TEXT, color=INK)
     style.legend(ax, columns=4)
-    line = style.title(ax, title, device, origin, "left over: unexplained", 74)
+    more = "left over: unexplained" if "left over" in seen else ""
+    line = style.title(ax, title, device, origin, more, 74)
     style.describe(ax, f"{title} ({line}). {' '.join(said)}")
     return ax
 
