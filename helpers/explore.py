@@ -108,23 +108,46 @@ def explorer(draw: Callable[..., Any], **controls: Slider | Choice) -> None:
     interact(update, **{name: control.widget(name) for name, control in controls.items()})
 
 
-def fusion(device: str | Any = "t4", operations: int = 3) -> None:
-    """Explore when fusing stops being free: cost of an operation, dtype and device.
+FUSION_DEVICES = ("t4", "v100_sxm_16", "l4", "a100_80_sxm", "h100_sxm", "rtx_4090")
+"""Offered by ``fusion``: one card for each way that bandwidth and arithmetic were balanced."""
 
-    ``device``: the one to start with, a Device or its key or name. ``operations``: the length of
-    chain whose speed-up is marked; the axis shows all lengths.
+
+def fusion(device: Any = None, operations: int = 3) -> None:
+    """Explore when fusing stops being free: function, dtype and device.
+
+    ``device``: the one to start with, a Device or its key or name, or the machine of a notebook
+    (anything with ``facts``, a Device or None). None is a T4. ``operations``: the length of chain
+    whose speed-up is marked; the axis shows all lengths. Raises UnknownDevice for an unknown name.
     """
     from helpers import devices
 
-    start = device if isinstance(device, devices.Device) else devices.get(device)
-    known = tuple((d.name, d.key) for d in devices.all_devices())
+    start = _device(device)
+    keys = dict.fromkeys((*FUSION_DEVICES, start.key))
+    known = tuple((devices.get(key).name, key) for key in keys)
 
-    def draw(cost_per_op: float, dtype: str, device: str) -> Any:
-        return plots.draw_fusion_explorer(None, operations, cost_per_op, dtype, device)
+    def draw(function: str, dtype: str, device: str) -> Any:
+        return plots.draw_fusion_explorer(None, operations, function, dtype, device)
 
     explorer(
         draw,
-        cost_per_op=Slider(1, 1, 60, 1, "cost per operation (multiply 1, cosine tens)"),
+        function=Choice("cosine", ("multiply", "exp", "cosine", "gelu"), "function"),
         dtype=Choice("fp16", ("fp16", "fp32"), "dtype"),
         device=Choice(start.key, known, "device"),
     )
+
+
+def _device(wanted: Any) -> Any:
+    """The Device that a name, a Device or a machine stands for."""
+    from helpers import devices
+
+    wanted = getattr(wanted, "facts", wanted)
+    if wanted is None:
+        return devices.get("t4")
+    if isinstance(wanted, str):
+        return devices.get(wanted)
+    if not isinstance(wanted, devices.Device):
+        raise TypeError(
+            "explore.fusion starts with a device's name or the machine of lab.setup, not with "
+            f"{wanted!r}."
+        )
+    return wanted

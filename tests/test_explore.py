@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.figure import Figure
 
-from helpers import explore, plots
+from helpers import devices, explore, plots
 from helpers.explore import Choice, Slider
 
 
@@ -135,19 +136,50 @@ def test_defaults_must_be_possible():
 def test_fusion_starts_at_the_device_of_the_learner(notebook, interact, shown):
     explore.fusion("A100-80", operations=8)
     ((update, widgets),) = interact
-    assert set(widgets) == {"cost_per_op", "dtype", "device"}
-    assert widgets["device"].value == "a100_80_sxm"
+    assert list(widgets) == ["function", "dtype", "device"]
+    assert [w.value for w in widgets.values()] == ["cosine", "fp16", "a100_80_sxm"]
+    assert widgets["function"].options == ("multiply", "exp", "cosine", "gelu")
+    assert [key for _, key in widgets["device"].options] == list(explore.FUSION_DEVICES)
     assert ("T4", "t4") in widgets["device"].options
-    update(cost_per_op=1, dtype="fp32", device="t4")
+    update(function="multiply", dtype="fp32", device="t4")
     (ax,) = shown[0].axes
     assert ax.get_title(loc="left").startswith("T4 · calculated")
     assert "8 operations" in plots.alt_text(shown[0]) and "fp32" in plots.alt_text(shown[0])
+    assert "multiply: 1 slot" in plots.alt_text(shown[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        (None, "t4"),
+        ("H100", "h100_sxm"),
+        (devices.get("l4"), "l4"),
+        (SimpleNamespace(facts=devices.get("rtx_4090")), "rtx_4090"),
+        (SimpleNamespace(facts=None), "t4"),
+        (SimpleNamespace(facts=devices.get("p100_pcie")), "p100_pcie"),
+    ],
+)
+def test_fusion_takes_a_name_a_device_or_a_machine(notebook, interact, shown, given, key):
+    explore.fusion(given)
+    ((update, widgets),) = interact
+    assert widgets["device"].value == key
+    keys = [option for _, option in widgets["device"].options]
+    assert set(keys) == {*explore.FUSION_DEVICES, key} and len(keys) <= 7
+    update(**{name: widget.value for name, widget in widgets.items()})
+    assert shown[0].axes[0].get_title(loc="left").startswith(devices.get(key).name)
+
+
+def test_fusion_names_what_it_cannot_start_with():
+    with pytest.raises(devices.UnknownDevice, match="L99"):
+        explore.fusion("L99")
+    with pytest.raises(TypeError, match="not with 4"):
+        explore.fusion(4)
 
 
 def test_fusion_static_twin(shown, capsys):
     explore.fusion()
     assert "T4 · calculated" in shown[0].axes[0].get_title(loc="left")
-    assert "device = t4" in capsys.readouterr().out
+    assert "function = cosine, dtype = fp16, device = t4" in capsys.readouterr().out
 
 
 CELLS = (

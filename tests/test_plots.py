@@ -6,7 +6,7 @@ import io
 import itertools
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import matplotlib
@@ -17,8 +17,10 @@ from matplotlib.text import Text
 from PIL import Image
 
 from helpers import plots
-from helpers.devices import get
+from helpers.devices import all_devices, get, slots
+from helpers.explore import FUSION_DEVICES
 from helpers.plots import Bars, Event, Point, style
+from helpers.plots.fusion import FUNCTIONS
 
 matplotlib.use("Agg")
 T4 = "Tesla T4 (simulated)"
@@ -136,9 +138,17 @@ FIGURES = {
     "ledger, model too slow": lambda: plots.draw_ledger(
         None, book(2.5e-3, 0, 0, -0.2e-3), "replayed", "Tesla T4"
     ),
-    "fusion": lambda: plots.draw_fusion_explorer(None, 3, 1, "fp16", "t4"),
-    "fusion, never free": lambda: plots.draw_fusion_explorer(None, 3, 30, "fp16", "a100_80_sxm"),
-    "fusion, never ends": lambda: plots.draw_fusion_explorer(None, 64, 1, "fp32", "t4"),
+    "fusion": lambda: plots.draw_fusion_explorer(None, 3, "multiply", "fp16", "t4"),
+    "fusion, never free": lambda: plots.draw_fusion_explorer(None, 3, "gelu", "fp16", "h200"),
+    "fusion, never ends": lambda: plots.draw_fusion_explorer(None, 64, "multiply", "fp32", "t4"),
+    **{
+        f"fusion, {function} {dtype} {key}": partial(
+            plots.draw_fusion_explorer, None, 3, function, dtype, key
+        )
+        for function in FUNCTIONS
+        for dtype in ("fp16", "fp32")
+        for key in FUSION_DEVICES
+    },
 }
 
 
@@ -201,8 +211,9 @@ def test_title_names_device_and_origin(drawn, name):
     for ax in drawn[name].figure.axes:
         line = ax.get_title(loc="left").replace("\n", " ")
         device, origin = line.split(" · ")[:2]
-        assert device in (T4, "Tesla T4", "T4", "A100 80 GB SXM", "NVIDIA L40S", "any GPU",
-                          "NVIDIA A100-SXM4-80GB (simulated)")  # fmt: skip
+        assert device in (T4, "Tesla T4", "NVIDIA L40S", "any GPU",
+                          "NVIDIA A100-SXM4-80GB (simulated)",
+                          *(get(key).name for key in (*FUSION_DEVICES, "h200")))  # fmt: skip
         assert origin in plots.ORIGINS
         assert (origin == "simulated") == device.endswith("(simulated)")
         headlines = [t for t in ax.texts if t.get_gid() == "headline"]
@@ -496,37 +507,102 @@ def test_ledger_rows_may_be_objects_but_must_be_known():
         plots.draw_ledger(None, strange, "measured", "T4")
 
 
+def test_a_ledger_speaks_of_a_left_over_only_where_there_is_one():
+    said = "left over: unexplained"
+    assert said in ledger().get_title(loc="left")
+    for left in (0.0, -0.2e-3, 1e-6):  # nothing, the model too slow, too little to be drawn
+        ax = plots.draw_ledger(None, book(2.5e-3, 0, 0, left), "replayed", "Tesla T4")
+        assert "left over" not in ax.get_title(loc="left")
+        assert "left over" not in plots.alt_text(ax.figure)
+    two = {"a": book(2e-3, 0, 0, 0.0), "b": book(1e-3, 0, 0, 1e-3)}
+    ax = plots.draw_ledger(None, two, "replayed", "Tesla T4")
+    assert said in ax.get_title(loc="left")
+
+
+CARD = SimpleNamespace(
+    name="X", bandwidth=100.0, vector_rate=150.0, fp32_lanes_per_sm=64,
+    sustained_bandwidth=1.0, sustained_vector_rate=1.0,
+)  # fmt: skip
+
+
 def test_free_operations_is_bytes_against_vector_rate():
     t4 = get("t4")
-    expected = 4 / t4.sustained_bandwidth * t4.sustained_vector_rate
+    expected = 4 / t4.bandwidth * t4.vector_rate
     assert plots.free_operations(1, "fp16", t4) == pytest.approx(expected)
     assert plots.free_operations(1, "fp32", t4) == pytest.approx(2 * expected)
     assert plots.free_operations(10, "fp16", t4) == pytest.approx(expected / 10)
-    card = SimpleNamespace(
-        name="X", bandwidth=100.0, vector_rate=1000.0, sustained_bandwidth=None,
-        sustained_vector_rate=None,
-    )  # fmt: skip
-    assert plots.free_operations(1, "fp16", card) == pytest.approx(40)
     order = [plots.free_operations(30, "fp16", get(key)) for key in ("a100_80_sxm", "t4")]
     assert order == sorted(order), "an A100 has the least vector arithmetic per byte"
 
 
+def test_every_card_is_drawn_from_its_datasheet_peaks():
+    assert any(d.sustained_bandwidth for d in all_devices()), "else there is nothing to mix up"
+    assert plots.free_operations(1, "fp16", CARD) == pytest.approx(4 / 100 * 150)
+    for key in FUSION_DEVICES:
+        ax = plots.draw_fusion_explorer(None, 3, "multiply", "fp16", key, elements=10**9)
+        (eager,) = [line for line in ax.lines if line.get_label() == "eager"]
+        assert eager.get_ydata()[0] == pytest.approx(4e12 / get(key).bandwidth)
+        said = ax.get_title(loc="left").replace("\n", " ")
+        assert "every card at its datasheet peaks" in said
+
+
 def test_fusion_explorer_draws_both_regimes():
-    card = SimpleNamespace(
-        name="X", bandwidth=100.0, vector_rate=1000.0, sustained_bandwidth=None,
-        sustained_vector_rate=None,
-    )  # fmt: skip
-    ax = plots.draw_fusion_explorer(None, 4, 5.0, "fp16", card, elements=100)
+    ax = plots.draw_fusion_explorer(None, 4, "cosine", "fp16", CARD, elements=100)
+    assert slots(("cos",), 64) == 15
     lines = {line.get_label(): line.get_ydata() for line in ax.lines}
-    # A trip takes 400 B / 100 B/s = 4 s; an operation 5 x 100 / 1000 = 0.5 s; knee at 8.
-    assert lines["eager"][:3].tolist() == pytest.approx([4, 8, 12])
-    assert lines["fused"][[0, 7, 15]].tolist() == pytest.approx([4, 4, 8])
-    assert "no longer free after 8" in [t.get_text() for t in ax.texts]
+    # A trip takes 400 B / 100 B/s = 4 s; a cosine 15 x 100 / 150 = 10 s: never free.
+    assert lines["eager"][:2].tolist() == lines["fused"][:2].tolist() == pytest.approx([10, 20])
+    assert "never free" in ax.get_title(loc="left").replace("\n", " ")
+    assert not [t for t in ax.texts if t.get_gid() == "gain"]
+    ax = plots.draw_fusion_explorer(None, 4, "multiply", "fp32", CARD, elements=75)
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines}
+    # A trip takes 600 B / 100 B/s = 6 s; a multiply 75 / 150 = 0.5 s; knee at 12.
+    assert lines["eager"][:3].tolist() == pytest.approx([6, 12, 18])
+    assert lines["fused"][[0, 11, 23]].tolist() == pytest.approx([6, 6, 12])
+    assert "no longer free after 12" in [t.get_text() for t in ax.texts]
     assert [t.get_text() for t in ax.texts if t.get_gid() == "gain"] == ["×4"]
-    assert "datasheet roofs" in ax.get_title(loc="left")
-    for wrong in (dict(operations=0), dict(cost_per_op=0), dict(dtype="int3")):
+    span = [line.get_ydata().tolist() for line in ax.lines if line.get_gid() == "span"]
+    assert span[0] == pytest.approx([6, 24])
+    for wrong in (dict(operations=0), dict(function="sinc"), dict(dtype="int3")):
         with pytest.raises(ValueError):
-            plots.draw_fusion_explorer(None, **{"device": card, **wrong})
+            plots.draw_fusion_explorer(None, **{"device": CARD, **wrong})
+
+
+def test_the_cost_of_a_function_is_counted_for_the_card():
+    for key, function, words in (
+        ("t4", "cosine", "cosine: 15 slots on this card"),
+        ("l4", "cosine", "cosine: 28 slots on this card"),
+        ("l4", "multiply", "multiply: 1 slot on this card"),
+    ):
+        ax = plots.draw_fusion_explorer(None, 3, function, "fp16", key)
+        assert words in ax.get_title(loc="left") and words in plots.alt_text(ax.figure)
+
+
+FUSIONS = [name for name in FIGURES if name.startswith("fusion")]
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_no_label_of_the_fusion_figure_lies_on_a_line_or_marker(drawn, name):
+    ax = drawn[name]
+    boxes = dict(texts(ax.figure))
+    labels = [t for t in ax.texts if t in boxes and t.get_gid() in ("gain", "keep")]
+    assert labels
+    reach = 4  # pixels: half of the widest marker but one
+    for line in ax.lines:
+        for start, end in itertools.pairwise(line.get_transform().transform(line.get_xydata())):
+            for x, y in np.linspace(start, end, 200):
+                for label in labels:
+                    box, near = boxes[label], reach if line.get_label() in ("eager", "fused") else 0
+                    inside = box.x0 - near < x < box.x1 + near and box.y0 < y + near
+                    assert not (inside and y - near < box.y1), f"{label.get_text()!r} on a line"
+
+
+def test_the_label_check_can_fail():
+    ax = plots.draw_fusion_explorer(None, 3, "cosine", "fp16", "t4")
+    (line,) = [line for line in ax.lines if line.get_label() == "fused"]
+    ax.annotate("on the line", (2, line.get_ydata()[1]), gid="keep")
+    with pytest.raises(AssertionError, match="on a line"):
+        test_no_label_of_the_fusion_figure_lies_on_a_line_or_marker({"x": ax}, "x")
 
 
 @pytest.mark.parametrize("name", FIGURES)
