@@ -337,6 +337,112 @@ def test_every_form_of_compile(gpu):
     assert gpu.recorder is None
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "aot_eager_decomp_partition"])
+def test_a_backend_that_generates_no_code_fuses_nothing(gpu, backend):
+    torch.manual_seed(0)
+    x = torch.randn(2**18, device="cuda", dtype=torch.half) * 3
+
+    def chain(x):
+        return x.cos().cos().cos()
+
+    module = nn.GELU(approximate="tanh")
+    module.compile(backend=backend)
+    eager, inner = chain(x), torch.compile(chain)
+    ways = {
+        "function": torch.compile(chain, backend=backend),
+        "decorator": torch.compile(backend=backend)(chain),
+        "with a mode": torch.compile(chain, backend=backend, mode="reduce-overhead"),
+        "a compiled function inside": torch.compile(lambda x: inner(x), backend=backend),
+        "module": torch.compile(nn.Sequential(nn.Identity(), nn.ReLU()), backend=backend),
+        "module in place": module,
+    }
+    torch.cuda.synchronize()
+    assert host_seconds(gpu, lambda: ways["function"](x)) > host_seconds(gpu, lambda: chain(x)) * 2
+    for name, way in ways.items():
+        way(x)
+        gpu.mark()
+        result = way(x)
+        assert not [k for k in gpu.trace if "triton" in k.name], name
+        assert len(gpu.trace) == (1 if "module" in name else 3), name
+        assert "module" in name or torch.equal(result, eager), name
+    plain = host_seconds(gpu, lambda: chain(x))
+    asked = host_seconds(gpu, lambda: ways["function"](x))
+    assert asked == pytest.approx(plain + gpu.host.guard)
+    inner(x)
+    gpu.mark()
+    alone = inner(x)
+    assert len(gpu.trace) == 1 and not torch.equal(alone, eager)
+
+
+def test_after_an_error_inside_an_eager_backend_functions_fuse_again(gpu):
+    x = torch.empty(1000, device="cuda")
+    with pytest.raises(ZeroDivisionError):
+        torch.compile(lambda x: x.cos() / (1 // 0), backend="eager")(x)
+    fused = torch.compile(lambda x: x.cos() + 1)
+    fused(x)
+    gpu.mark()
+    fused(x)
+    assert len(gpu.trace) == 1
+
+
+def test_cudagraphs_is_one_launch_of_the_kernels_of_eager_mode(gpu):
+    torch.manual_seed(0)
+    x = torch.randn(2**18, device="cuda", dtype=torch.half) * 3
+    w = torch.randn(4, 2**18, device="cuda", dtype=torch.half)
+
+    def chain(x):
+        y = x.cos().cos() + w
+        y[0].mul_(2)
+        return y.sum(0)
+
+    graphed = torch.compile(chain, backend="cudagraphs")
+    assert torch.equal(graphed(x), chain(x))
+    gpu.mark()
+    chain(x)
+    eager = [(k.name, k.bytes) for k in gpu.trace]
+    gpu.mark()
+    took = host_seconds(gpu, lambda: graphed(x))
+    assert [(k.name, k.bytes) for k in gpu.trace] == eager
+    assert took == pytest.approx(gpu.host.guard + gpu.host.graph_launch)
+
+
+def test_backends_that_are_not_ours(gpu):
+    x = torch.empty(1000, device="cuda")
+    module = nn.ReLU()
+    for wrong in (
+        lambda: torch.compile(lambda x: x, backend="inducter"),
+        lambda: torch.compile(backend="inducter")(lambda x: x),
+        lambda: torch.compile(module, backend="inducter", disable=True),
+        lambda: module.compile(backend="inducter"),
+    ):
+        with pytest.raises(torch._dynamo.exc.InvalidBackend, match="inducter"):
+            wrong()
+
+    def of_mine(graph, inputs):
+        return graph.forward
+
+    with pytest.warns(UserWarning, match="does not call the backend of_mine"):
+        plain = torch.compile(lambda x: x.cos() + 1, backend=of_mine)
+    known = torch.compile(lambda x: x.cos() + 1, backend="aot_eager_default_partitioner")
+    named = torch.compile(lambda x: x.cos() + 1, backend="inductor")
+    for way, kernels in ((plain, 2), (known, 2), (named, 1)):
+        way(x)
+        gpu.mark()
+        way(x)
+        assert len(gpu.trace) == kernels
+
+
+def test_what_cannot_be_compiled(gpu):
+    x = torch.ones(4, device="cuda")
+    for wrong in (x, torch.ones(4), nn.Parameter(torch.ones(4))):
+        with pytest.raises(TypeError, match=r"^torch.compile needs a function .*not a Tensor: "):
+            torch.compile(wrong)
+        with pytest.raises(TypeError, match="without calling it"):
+            torch.compile(mode="reduce-overhead")(wrong)
+    with pytest.raises(TypeError, match="not a list"):
+        torch.compile([torch.cos])
+
+
 # The host
 
 
