@@ -467,8 +467,9 @@ if curves:
 # a real card *your* curve is the evidence; the simulated one is only a model.
 
 # %% [markdown]
-# The same question for other cards, functions and dtypes, from their datasheets. Find a card and a
-# dtype for which three fused cosines are free.
+# The same question for other cards, functions and dtypes. All cards stand at their datasheets here,
+# which are kinder than the rates a card sustains: your own knee lies a little further left. Find a
+# card and a dtype for which three fused cosines are free, and one for which not even two are.
 
 # %%
 explore.fusion(gpu)
