@@ -726,6 +726,35 @@ axes = plots.draw_sweep(None, positions, moved, logx=True, logy=True, yunit="B",
 plots.show(axes.figure)
 
 # %% [markdown]
+# ## Extra, on a real GPU · The kernel by hand
+#
+# This is about what the compiler wrote for you, in Triton: one load, three cosines in registers,
+# one store. Elsewhere the cell does nothing.
+
+# %%
+if gpu.origin == "measured" and not gpu.cpu and importlib.util.find_spec("triton"):
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def cos3_kernel(x, y, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = at < n
+        value = tl.load(x + at, mask=inside).to(tl.float32)
+        value = tl.cos(tl.cos(tl.cos(value)))
+        tl.store(y + at, value.to(y.dtype.element_ty), mask=inside)
+
+    def by_hand(x):
+        y = torch.empty_like(x)
+        cos3_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+        return y
+
+    print("same values:", torch.allclose(by_hand(sample), expected, atol=2e-3))
+    lab.measure("04-5", {"by hand": lambda: by_hand(x)}, purpose="demonstration")
+else:
+    print("Nothing to run here: this needs a GPU and Triton.")
+
+# %% [markdown]
 # ## Recap
 #
 # **04-14.** Fill your row of the summary table. Each entry is `"memory"`, `"compute"` or
