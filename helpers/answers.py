@@ -51,15 +51,24 @@ def of_function(fn: Callable, exercise: Exercise, machine: Machine, seed: int) -
         [torch.tensor(part, dtype=machine.dtype, device=machine.device) for part in call]
         for call in calls
     ]
+    results = [_returned(fn, call, machine.device) for call in tensors]
     counted = None
-    results = [_returned(fn, call) for call in tensors]
     if all("value" in result for result in results):
         counted = counting.kernels(fn, *tensors[0]).n
     return {"calls": results, "kernels": counted}
 
 
-def _returned(fn: Callable, arguments: list[Any]) -> dict[str, Any]:
+def _returned(fn: Callable, arguments: list[Any], device: str | None = None) -> dict[str, Any]:
+    """The value that one call returned, and whether it left the device; or its error in words."""
     try:
-        return {"value": plain(fn(*arguments))}
-    except Exception as error:  # whatever a learner's function raises becomes feedback
-        return {"error": f"{type(error).__name__}: {error}"[:300]}
+        result = fn(*arguments)
+        left = device is not None and getattr(getattr(result, "device", None), "type", "") != device
+        return {"value": plain(result)} | ({"left": True} if left else {})
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also SystemExit: whatever a function does becomes feedback
+        try:
+            said = str(error)
+        except Exception:
+            said = "an error that cannot be printed"
+        return {"error": f"{type(error).__name__}: {said}"[:300]}

@@ -26,7 +26,9 @@ LINE = "BRRR-EVIDENCE "  # begins the one line of text/plain that repeats a reco
 KINDS = ("measurement", "prediction", "answer")
 ORIGINS = ("measured", "replayed", "simulated", "none")
 PLACEHOLDER = {"placeholder": "..."}  # what `...` becomes: an answer not yet given
-LARGEST = 4096  # elements of an answer; more is a mistake, not an answer
+LARGEST = 4096  # values in one answer, nested ones counted too; more is a mistake
+DEEPEST = 16  # lists within lists
+KEPT = 5  # records of one exercise, kind and label: a cell run a hundred times stays small
 
 
 class EvidenceError(ValueError):
@@ -37,31 +39,57 @@ def plain(value: Any) -> Any:
     """`value` as JSON data: numbers, text, lists and dicts with text keys, and nothing else.
 
     NumPy and torch scalars and small arrays (on any device) become numbers and lists. NaN and
-    the infinities, which JSON has not, become `{"float": "nan"}`. TypeError names what cannot
-    be kept, so that no live object of the learner ever reaches a grader.
+    the infinities, which JSON has not, become `{"float": "nan"}`, and whole numbers too large for
+    a float become infinite. TypeError says in words what cannot be kept, whatever the object does
+    when it is looked at; no live object of the learner ever reaches a grader.
     """
+    try:
+        return _plain(value, _Budget())
+    except TypeError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise TypeError(f"a {type(value).__name__} that cannot be read ({kind})") from None
+
+
+class _Budget:
+    """What one answer may hold in all, so that no answer can fill the evidence file."""
+
+    def __init__(self) -> None:
+        self.left = LARGEST
+
+    def spend(self, count: int, what: str) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise TypeError(f"{what} is too large for an answer")
+
+
+def _plain(value: Any, budget: _Budget, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise TypeError("a list within a list within a list without end is not an answer")
+    budget.spend(1, "so much data")
     if value is ...:
         return dict(PLACEHOLDER)
-    if value is None or isinstance(value, (bool, str)):
-        return value if type(value) in (type(None), bool, str) else str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        budget.spend(len(value) // 8, f"a text of {len(value):,} characters")
+        return "".join(value)  # a plain str, also from a subclass of it
     if isinstance(value, int):
-        return int(value)
+        return (
+            int(value) if value.bit_length() < 1024 else {"float": "inf" if value > 0 else "-inf"}
+        )
     if isinstance(value, float):
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
     if isinstance(value, Mapping):
-        if len(value) > LARGEST:
-            raise TypeError(f"a dict of {len(value):,} entries is too large for an answer")
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        if len(value) > LARGEST:
-            raise TypeError(f"{len(value):,} values are too many for an answer")
-        return [plain(item) for item in value]
+        return [_plain(item, budget, depth + 1) for item in value]
     if hasattr(value, "tolist"):  # NumPy and torch, scalar or array
         size = value.numel() if hasattr(value, "numel") else value.size
-        if size > LARGEST:
-            raise TypeError(f"an array of {size:,} values is too large for an answer")
-        return plain(value.tolist())
+        budget.spend(0 if size == 1 else size, f"an array of {size:,} values")
+        return _plain(value.tolist(), _Budget(), depth + 1)
     raise TypeError(f"a {type(value).__name__} is not a number, a text, a list or a dict")
 
 
@@ -137,6 +165,9 @@ class Record:
             )
         if not isinstance(record.device, dict) or not isinstance(record.versions, dict):
             raise EvidenceError("device and versions of an evidence record must be JSON objects")
+        texts = [record.device.get("name", ""), record.device.get("type", "")]
+        if not all(isinstance(text, str) for text in texts):
+            raise EvidenceError("name and type of a device must be text")
         return record
 
 
@@ -150,9 +181,19 @@ class Evidence:
     records: list[Record] = field(default_factory=list)
 
     def add(self, record: Record) -> Record:
+        """Seal `record` and append it; of its kind the oldest beyond a few are forgotten."""
         sealed = record.sealed()
         self.records.append(sealed)
+        alike = [r for r in self.records if _slot(r) == _slot(sealed)]
+        if len(alike) > KEPT:
+            self.records = [r for r in self.records if r is not alike[0]]
         return sealed
+
+    def changed(self) -> list[Record]:
+        """Take out, and return, the records whose content no longer fits their checksum."""
+        gone = [record for record in self.records if not record.intact]
+        self.records = [record for record in self.records if record.intact]
+        return gone
 
     def latest(self, exercise: str, kind: str, label: str | None = None) -> Record | None:
         """The newest record of that exercise and kind (and label, if given), or None."""
@@ -195,6 +236,10 @@ class Evidence:
         )
 
 
+def _slot(record: Record) -> tuple[str, str, str]:
+    return record.exercise, record.kind, record.label
+
+
 def fresh(notebook: str, course: str) -> Evidence:
     """Empty evidence with a new random seed: the seed makes a learner's numeric variants."""
     return Evidence(notebook, course, secrets.randbelow(2**31))
@@ -204,13 +249,21 @@ def read(path: str | os.PathLike) -> Evidence:
     """The evidence file at `path`; EvidenceError if it is not there or damaged."""
     name = Path(path).name
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")  # some editors put a mark in front
     except (OSError, UnicodeDecodeError) as error:
         raise EvidenceError(f"{name} cannot be read ({error.__class__.__name__})") from None
     try:
-        return Evidence.from_dict(json.loads(text))
+        return Evidence.from_dict(json.loads(text, parse_constant=_no_constant))
     except json.JSONDecodeError as error:
         raise EvidenceError(f"{name} is damaged at line {error.lineno}") from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, EvidenceError):
+            raise
+        raise EvidenceError(f"{name} is damaged ({type(error).__name__})") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def write(evidence: Evidence, path: str | os.PathLike) -> None:
@@ -241,9 +294,11 @@ def from_notebook(nb: Mapping[str, Any]) -> list[Record]:
             for data in _records_of(output):
                 try:
                     record = Record.from_dict(data)
-                except EvidenceError:
+                except (EvidenceError, ValueError):
                     continue
-                found[record.checksum or canonical(record.to_dict())] = record
+                if not record.intact:
+                    continue
+                found[record.checksum] = record
     return list(found.values())
 
 
@@ -256,6 +311,6 @@ def _records_of(output: Mapping[str, Any]) -> Iterable[Any]:
         joined = "".join(text) if isinstance(text, list) else str(text)
         for match in re.finditer(rf"^{LINE}(\{{.*\}})$", joined, re.MULTILINE):
             try:
-                yield json.loads(match[1])
-            except json.JSONDecodeError:
+                yield json.loads(match[1], parse_constant=_no_constant)
+            except (ValueError, RecursionError):
                 continue

@@ -29,11 +29,17 @@ class Unusable(Exception):
     """The cell holds no answer that can be judged. The sentence says why."""
 
 
-def judge(cell: Mapping[str, Any], grade: Callable[[str, Any, Any], Any], context: Any) -> Verdict:
+def judge(
+    cell: Mapping[str, Any],
+    grade: Callable[[str, Any, Any], Any],
+    context: Any,
+    stopped: str = "",
+) -> Verdict:
     """Score one executed check cell by the answer that it emitted itself.
 
     `grade(exercise, answer, context)` gives an outcome with `state` and `fraction`. Whatever
-    is wrong with the cell, the answer or the outcome gives 0 with a reason.
+    is wrong with the cell, the answer or the outcome gives 0 with a reason. `stopped` is the error
+    that ended the answer cell: then an answer that looks "not started" was begun.
     """
     points = 0.0
     try:
@@ -47,6 +53,8 @@ def judge(cell: Mapping[str, Any], grade: Callable[[str, Any, Any], Any], contex
     try:
         outcome = grade(settings["grade_id"], answer, context)
         share = fraction(outcome.fraction)
+        if outcome.state == "not_started" and stopped:
+            raise Unusable(f"the answer cell stopped with {stopped}")
         return Verdict(share * points, points, str(outcome.state), sentence(outcome))
     except Unusable as problem:
         return Verdict(0.0, points, "error", one_line(str(problem)))

@@ -90,7 +90,8 @@ class Judge(NbGraderPreprocessor):
         for cell in nb.cells:
             if not (cell.cell_type == "code" and utils.is_grade(cell)) or utils.is_solution(cell):
                 continue
-            verdict = judge(cell, grade, context)
+            stopped = _error_of(nb, f"{cell.metadata.nbgrader['grade_id']}-answer")
+            verdict = judge(cell, grade, context, stopped)
             _write(cell, verdict)
             if verdict.state == "cannot_tell":
                 review.append(cell.metadata.nbgrader["grade_id"])
@@ -120,7 +121,8 @@ def lift(
 ) -> Replay:
     """The evidence of one submission: the file beside the notebook, and what its outputs add.
 
-    A damaged file is reported through `warn` and left out.
+    A file that is damaged or another notebook's, and records that were changed in it, are
+    reported through `warn` and left out.
     """
     student, assignment, notebook = key
     lifted = evidence.from_notebook(nb)
@@ -128,13 +130,29 @@ def lift(
     found = evidence.Evidence(notebook, "", lifted[-1].seed if lifted else 0)
     if path.exists():
         try:
-            found = evidence.read(path)
+            read = evidence.read(path)
+            if read.notebook != notebook:
+                raise evidence.EvidenceError(f"{path.name} belongs to {read.notebook}")
+            if changed := read.changed():
+                warn("%s: %d records of %s do not fit their checksum and are left out",
+                     student, len(changed), path.name)  # fmt: skip
+            found = read
         except evidence.EvidenceError as error:
             warn("%s: %s; only the notebook's outputs are used", student, error)
     known = {record.checksum for record in found.records}
     found.records += [record for record in lifted if record.checksum not in known]
     found.records.sort(key=lambda record: record.time)  # stable: equal seconds keep their order
     return Replay(found, seed_of(student, assignment))
+
+
+def _error_of(nb: NotebookNode, grade_id: str) -> str:
+    """The error that stopped the answer cell of that id, in words; "" if it ran."""
+    for cell in nb.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id:
+            for output in cell.get("outputs", []):
+                if output.output_type == "error":
+                    return f"{output.ename}: {output.evalue}"
+    return ""
 
 
 def seed_of(student: str, assignment: str) -> int:

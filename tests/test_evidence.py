@@ -54,8 +54,44 @@ def test_plain_never_keeps_a_live_object():
     for live in (object(), lambda: 1, ev, torch.nn.Linear(1, 1)):
         with pytest.raises(TypeError, match="is not a number"):
             ev.plain(live)
-    with pytest.raises(TypeError, match="too large"):
-        ev.plain(torch.zeros(100, 100))
+    endless = []
+    endless.append(endless)
+
+    class Sly:
+        def tolist(self):
+            raise RuntimeError("no")
+
+        size = 1
+
+    for large, words in [
+        (torch.zeros(100, 100), "too large"),
+        ([[0] * 100] * 100, "too large"),
+        ("x" * 10**6, "too large"),
+        (endless, "without end"),
+        (torch.zeros(3, device="meta"), "cannot be read"),
+        (Sly(), "cannot be read"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            ev.plain(large)
+    assert ev.plain(10**5000) == {"float": "inf"}
+
+
+def test_a_cell_run_a_hundred_times_stays_small():
+    kept = ev.fresh("04_x", "0.1")
+    kept.add(ev.Record("04-4", "prediction", 1))
+    for value in range(100):
+        kept.add(ev.Record("04-4", "answer", value))
+    values = [r.value for r in kept.records]
+    assert values == [1, *range(100 - ev.KEPT, 100)]
+
+
+def test_changed_records_are_taken_out():
+    kept = ev.fresh("04_x", "0.1")
+    for value in (1.0, 2.0):
+        kept.add(ev.Record("04-4", "prediction", value))
+    kept.records[0] = ev.Record.from_dict(kept.records[0].to_dict() | {"value": 9.0})
+    assert [r.value for r in kept.changed()] == [9.0]
+    assert [r.value for r in kept.records] == [2.0]
 
 
 def test_unplain_gives_floats_back():
@@ -88,6 +124,9 @@ def test_bad_files_get_one_sentence(tmp_path):
         ("[]", "not an evidence file"),
         ('{"schema": 1, "notebook": "x", "seed": "a", "records": []}', "needs a notebook"),
         ('{"schema": 1, "notebook": "x", "seed": 1, "records": [{}]}', "wrong fields"),
+        ("[" * 100_000, "damaged"),
+        ('{"schema": 1, "seed": NaN}', "damaged"),
+        ('{"schema": 1, "seed": ' + "9" * 6000 + "}", "damaged"),
         ("\udce9".encode("latin-1", "surrogateescape"), "cannot be read"),
     ]:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -114,6 +153,23 @@ def output(**data):
 
 def notebook(*outputs):
     return {"cells": [{"cell_type": "code", "source": "", "outputs": list(outputs)}]}
+
+
+def test_a_byte_order_mark_is_no_damage(tmp_path):
+    kept = ev.fresh("04_x", "0.1")
+    ev.write(kept, tmp_path / "x.json")
+    data = (tmp_path / "x.json").read_bytes()
+    (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf" + data)
+    assert ev.read(tmp_path / "x.json") == kept
+
+
+def test_a_record_of_odd_shape_is_named():
+    good = record().to_dict()
+    for change in ({"device": {"name": 5}}, {"device": []}, {"kind": "guess"}, {"label": 1}):
+        with pytest.raises(ev.EvidenceError):
+            ev.Record.from_dict(good | change)
+    forged = record().to_dict() | {"value": 2}
+    assert ev.from_notebook(notebook(output(**{ev.MIME: forged}))) == []
 
 
 def test_records_are_lifted_from_either_form_once():

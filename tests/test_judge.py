@@ -335,3 +335,37 @@ def test_the_instructors_own_evidence_goes_nowhere(graded: tuple[Path, str]) -> 
     copies = [*root.glob("autograded/*/day1/*.json"), *root.glob("notebooks/day1/*.json")]
     assert copies and not any("instructor" in path.read_text("utf-8") for path in copies)
     assert not list(root.glob("autograded/*/day1/*.py"))
+
+
+def test_an_answer_cell_that_stopped_is_not_called_untouched() -> None:
+    untouched = says(Said(state="not_started", fraction=0.0))
+    stopped = judge(cell(answer(None)), untouched, None, "AttributeError: no median")
+    assert stopped.score == 0 and "the answer cell stopped with AttributeError" in stopped.reason
+    assert judge(cell(answer(None)), untouched, None).reason == "not started"
+
+
+def submitted(folder: Path, *records: Record, notebook: str = "04_tiny") -> list[str]:
+    """Write an evidence file, lift it with an empty notebook, and return what was warned of."""
+    kept = Evidence(notebook, "0.1", 3)
+    kept.records = list(records)
+    (folder / "04_tiny.evidence.json").write_text(json.dumps(kept.to_dict()))
+    warned: list[str] = []
+    nb = nbformat.v4.new_notebook()
+    replay = preprocessors.lift(
+        nb, folder, ("ada", "day1", "04_tiny"), lambda text, *values: warned.append(text % values)
+    )
+    return [*(str(r.value) for r in replay.evidence.records), *warned]
+
+
+def test_changed_records_and_other_notebooks_are_reported(tmp_path: Path) -> None:
+    good, bad = (Record("04-4", "prediction", value).sealed() for value in (1.0, 2.0))
+    forged = Record.from_dict(bad.to_dict() | {"value": 9.0})
+    assert submitted(tmp_path, good, bad) == ["1.0", "2.0"]
+    values = submitted(tmp_path, good, forged)
+    assert values[0] == "1.0" and "1 records of 04_tiny.evidence.json do not fit" in values[1]
+    assert "belongs to 05_other" in submitted(tmp_path, good, notebook="05_other")[0]
+
+
+def test_no_tag_lets_a_learner_skip_a_check() -> None:
+    root = Path(__file__).parent.parent
+    assert build.nbgrader_config(root).Execute.skip_cells_with_tag == "__never__"

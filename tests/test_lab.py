@@ -321,3 +321,111 @@ def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
     assert "memory 100 %" in capsys.readouterr().out
     labels = [roof.label for roof in lab.roofs()]
     assert labels == ["datasheet peak", "published sustained", "simulated ceiling"]
+
+
+def test_a_fused_chain_must_stay_on_the_device(gpu, capsys):
+    lab.check("04-5", lambda x: x.cpu().float().cos().cos().cos())
+    said = capsys.readouterr().out
+    assert "no longer on the device" in said and "not yet" in said
+    lab.check("04-5", torch.compile(lambda x: x.cos().cos().cos()))
+    assert "04-5: right" in capsys.readouterr().out
+
+
+def test_whatever_a_function_raises_becomes_feedback(gpu, capsys):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def leaves(*_):
+        raise SystemExit(1)
+
+    def mute(*_):
+        raise Mute
+
+    for function in (leaves, mute):
+        lab.check("04-3", function)
+        assert "error in your code" in capsys.readouterr().out
+
+
+def test_what_is_no_prediction_is_said(gpu, capsys):
+    for value in (10**5000, [1], torch.zeros(2, device="meta"), lambda: 1):
+        lab.predict("04-4", value, unit="ms")
+    assert "locked" not in capsys.readouterr().out
+
+
+def test_lab_times_cold_unless_told(gpu):
+    x = torch.randn(2**16, device="cuda")
+    assert lab.measure("04-14", lambda: x.cos()).cache == "cold"
+    assert lab.measure("04-14", lambda: x.cos(), cache="hot").cache == "hot"
+
+
+def test_a_sweep_over_many_sizes_stays_compiled(gpu):
+    lab.predict("04-9", 4, label="cosine")
+    wide = torch.randn(2**22, device="cuda")
+
+    def run(x):
+        return x.cos().cos()
+
+    fused = torch.compile(run)
+    make = {"a": lambda k: lambda: fused(wide[: 2**k])}
+    curve = lab.sweep("04-9", make, list(range(11, 22)))["a"]
+    eager = lab.measure("04-14", lambda: run(wide[: 2**21])).median
+    assert curve[-1] < 0.7 * eager
+
+
+def test_the_ceiling_is_replayed(tmp_path, monkeypatch):
+    lab.setup(STEM, simulate="A100-80")
+    roof = lab.ceiling()
+    data = {"evidence": kept(tmp_path).to_dict(), "seed": 1}
+    record = next(r for r in data["evidence"]["records"] if r["label"] == "ceiling")
+    record["value"]["bandwidth"] = 1.23e12
+    (tmp_path / f"{STEM}.replay.json").write_text(json.dumps(data))
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    lab.setup(STEM)
+    assert roof.bandwidth != 1.23e12 and lab.ceiling().bandwidth == 1.23e12
+
+
+def test_when_graded_the_evidence_decides_on_what_to_run(tmp_path, monkeypatch):
+    handed_in(tmp_path)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert lab.setup(STEM, device="cpu").facts.key == "a100_80_sxm"
+    simgpu.active().deactivate()
+    path = tmp_path / f"{STEM}.replay.json"
+    data = json.loads(path.read_text())
+    for record in data["evidence"]["records"]:
+        record["device"] = {"type": "cpu", "name": "Some CPU"}
+    path.write_text(json.dumps(data))
+    assert lab.setup(STEM).cpu
+
+
+def test_two_kernels_on_one_file_lose_nothing(tmp_path, monkeypatch):
+    lab.setup(STEM)
+    first = session.current()
+    monkeypatch.setattr(session, "_current", None)
+    lab.setup(STEM)
+    lab.predict("04-4", 2.5, unit="ms")
+    first.record("04-1", "answer", {"answer": 1, "state": "not_yet", "fraction": 0.0})
+    assert {r.exercise for r in kept(tmp_path).records} == {"04-1", "04-4"}
+    lab.reset("04-4")
+    assert {r.exercise for r in kept(tmp_path).records} == {"04-1"}
+
+
+def test_evidence_of_another_notebook_is_set_aside(tmp_path, capsys):
+    other = evidence.fresh("05_async_timing", "0.1")
+    evidence.write(other, tmp_path / f"{STEM}.evidence.json")
+    lab.setup(STEM)
+    assert "belongs to another notebook" in capsys.readouterr().out
+    for odd in ("../../x", 4, "notebook"):
+        with pytest.raises(session.LabError, match="file's stem"):
+            lab.setup(odd)
+
+
+def test_records_changed_by_hand_are_left_out(tmp_path, capsys):
+    lab.setup(STEM)
+    lab.check("04-1", 0.25)
+    path = tmp_path / f"{STEM}.evidence.json"
+    path.write_text(path.read_text().replace('"right"', '"not_yet"'))
+    session._current = None
+    lab.setup(STEM)
+    assert "are left out: 1" in capsys.readouterr().out
+    assert not session.current().evidence.records

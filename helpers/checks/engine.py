@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.catalogue import has_text, text, texts
-from helpers.devices import Device
+from helpers.devices import Device, lookup
 from helpers.evidence import PLACEHOLDER, Evidence, Record, unplain
 
 STATES = ("not_started", "not_yet", "right", "cannot_tell", "error")
@@ -62,6 +62,11 @@ class Context:
         if record and not _is_measurement(record.value):
             raise Wrong("damaged", have=f"a record of {exercise} without samples and work")
         return record
+
+    def card(self, record: Record) -> Device | None:
+        """The card on which that record was made, which need not be the newest; None if unknown."""
+        name = record.device.get("name")
+        return lookup(name) if name else self.device
 
     def ceiling(self, notebook: str) -> float | None:
         """Bytes per second of the roof that the learner's machine showed in that notebook."""

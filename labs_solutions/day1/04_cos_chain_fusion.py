@@ -199,7 +199,7 @@ chain_kernels = lab.kernels(chain, x)
 
 # %% [markdown]
 # **04-5.** Make `fused`, a function that computes the same in **one** kernel. PyTorch can write
-# it for you. (One line. On a real GPU you may write a Triton kernel instead.)
+# it for you. (One line. The last section shows the same kernel by hand.)
 #
 # The first call of a compiled function compiles it, which takes seconds. The measurements below
 # keep it apart as the *first call*.

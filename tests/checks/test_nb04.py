@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import checks, evidence
+from helpers import checks, devices, evidence
 from helpers.checks import nb04
 from helpers.checks.engine import Context
 
@@ -353,3 +353,68 @@ def test_what_ifs_that_move_nothing_settle_nothing(t4):
     outcome = checks.grade("04-10", {"bucket": "memory", "decided by": "half the bytes"}, t4)
     assert (outcome.state, outcome.fraction) == ("cannot_tell", 0.0)
     assert outcome.next_step and outcome.expected
+
+
+def samples(context, exercise, label, seconds):
+    context.measurement(exercise, label).value["samples"][:] = seconds
+
+
+def test_the_median_counts_not_the_fastest_sample(t4):
+    good = t4.measurement("04-4", "cos x1").value["samples"][0]
+    samples(t4, "04-4", "cos x1", [good / 2, good / 2, good, good, good * 2])
+    assert checks.grade("04-4", 2 * 2**27 * 2 / good / 1e9, t4).state == "right"
+
+
+def test_a_rate_just_above_the_datasheet_passes_and_more_does_not(t4):
+    for factor, key in [(1.08, "right"), (1.2, "impossible")]:
+        rate = factor * t4.device.bandwidth
+        samples(t4, "04-4", "cos x1", [2**29 / rate] * 3)
+        assert checks.grade("04-4", rate / 1e9, t4).key == key
+
+
+def test_impossible_times_do_not_earn_the_table(t4):
+    for label in nb04.ROWS:
+        samples(t4, "04-6", label, [1e-6] * 3)
+    outcome = checks.grade("04-6", plain(table_of(t4)), t4)
+    assert outcome.key == "impossible" and outcome.fraction == 0.25  # the kernels column
+
+
+def test_a_measurement_is_judged_on_its_own_card(t4):
+    """Measured on an H100, and later records made on a T4: a new runtime, say."""
+    h100 = devices.get("h100_sxm")
+    seconds = 2**29 / 2.8e12
+    fast = evidence.Record(
+        "04-4", "measurement",
+        {"samples": [seconds] * 5, "work": t4.measurement("04-4", "cos x1").value["work"]},
+        label="cos x1", device={"name": h100.torch_names[0]},
+    )  # fmt: skip
+    t4.evidence.add(fast)
+    outcome = checks.grade("04-4", 2800.0, t4)
+    assert outcome.state == "right" and "84% of the datasheet" in outcome.insight
+
+
+def test_effects_have_wide_bands():
+    words = {0.5: 0, 0.74: 0, 0.8: 1, 1.0: 1, 1.3: 1, 1.5: 2, 2.0: 2}
+    assert {f: nb04.effect(f) for f in words} == {f: nb04.EFFECTS[i] for f, i in words.items()}
+
+
+def test_values_must_agree_to_half_a_percent(t4):
+    off = fused_answer(lambda v: nb04.cos_chain(v) + 0.02)
+    assert checks.grade("04-5", off, t4).key == "wrong_values"
+
+
+def test_a_result_that_left_the_device_is_no_fusion(t4):
+    answer = fused_answer()
+    answer["calls"][0]["left"] = True
+    outcome = checks.grade("04-5", answer, t4)
+    assert (outcome.key, outcome.fraction) == ("left_device", 0.0)
+
+
+def test_a_knee_five_percent_off_is_off(t4):
+    off = calls("04-9", lambda w, v, b, i: nb04.knee(w, v, b, i) * 1.05)
+    assert checks.grade("04-9", off, t4).state == "not_yet"
+
+
+def test_samples_of_zero_seconds_are_no_measurement(t4):
+    samples(t4, "04-4", "cos x1", [0.0] * 5)
+    assert checks.grade("04-4", 239.0, t4).key == "damaged"
