@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import importlib
 import math
-import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.catalogue import has_text, text, texts
 from helpers.devices import Device, lookup
-from helpers.evidence import PLACEHOLDER, Evidence, Record, unplain
+from helpers.evidence import PLACEHOLDER, Evidence, Record
 
 STATES = ("not_started", "not_yet", "right", "cannot_tell", "error")
 NOTEBOOKS = tuple(f"{n:02}" for n in range(1, 10))
@@ -230,110 +229,3 @@ def _outcome(exercise_id: str, wrong: Wrong) -> Outcome:
         next_step=say("next"),
         key=wrong.key,
     )
-
-
-# ---------------------------------------------------------------- reading answers
-
-
-def number(answer: Any, *, unit: str = "", positive: bool = True) -> float:
-    """A finite number from a plain answer, or Wrong with the kind of thing it is instead."""
-    if isinstance(answer, list) and len(answer) == 1:
-        answer = answer[0]
-    answer = unplain(answer)
-    if answer is None:
-        raise Wrong("none", have="None")
-    if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
-        kind = {str: "text", list: "a list", dict: "a dict", bool: "True or False"}
-        raise Wrong(
-            "not_a_number",
-            have=f"{str(answer)[:40]!r}",
-            kind=kind.get(type(answer), type(answer).__name__),
-        )
-    try:
-        value = float(answer)
-    except OverflowError:  # a whole number beyond 1e308
-        value = math.inf
-    if not math.isfinite(value):
-        raise Wrong("not_finite", have=str(value))
-    if positive and value <= 0:
-        raise Wrong("not_positive", have=f"{value:g} {unit}".strip())
-    return value
-
-
-def choice(answer: Any, options: Sequence[str]) -> str:
-    """One of `options`, whatever its case; Wrong if the answer is none of them."""
-    if isinstance(answer, str) and answer.strip().lower() in options:
-        return answer.strip().lower()
-    raise Wrong("not_an_option", have=repr(answer)[:40], options=", ".join(options))
-
-
-def table(answer: Any, keys: Sequence[str]) -> dict[str, Any]:
-    """A dict that holds every one of `keys`; Wrong names those that are missing."""
-    if not isinstance(answer, Mapping):
-        raise Wrong("not_a_table", have=repr(answer)[:60], keys=", ".join(map(repr, keys)))
-    if missing := [k for k in keys if k not in answer or not_started(answer[k])]:
-        raise Wrong(
-            "rows_missing",
-            have=f"{len(keys) - len(missing)} of {len(keys)} entries",
-            keys=", ".join(map(repr, missing)),
-        )
-    return {k: answer[k] for k in keys}
-
-
-SLIPS = {  # factor (answer / right value) -> catalogue key
-    1e3: "times_1000",
-    1e-3: "per_1000",
-    1e6: "times_1e6",
-    1e-6: "per_1e6",
-    1e9: "times_1e9",
-    1e-9: "per_1e9",
-    1e12: "times_1e12",
-    1e-12: "per_1e12",
-    8.0: "bits",
-    0.125: "bits",
-    0.5: "half",
-    2.0: "double",
-    1e9 / 2**30: "gib",
-    2**30 / 1e9: "gib",
-    1e6 / 2**20: "gib",
-    2**20 / 1e6: "gib",
-}
-
-
-def slip(value: float, right_value: float, tolerance: float = 0.01) -> str | None:
-    """The name of the unit slip that turns `right_value` into `value`, or None."""
-    for factor, key in SLIPS.items():
-        if math.isclose(value, right_value * factor, rel_tol=tolerance):
-            return key
-    return None
-
-
-def expect_number(
-    answer: Any,
-    right_value: float,
-    *,
-    unit: str,
-    show: Callable[[float], str],
-    tolerance: float = 0.02,
-    others: Mapping[str, float] | None = None,
-    peak: float | None = None,
-    **values: Any,
-) -> float:
-    """The answer if it is within `tolerance` of `right_value`, else Wrong.
-
-    `others` maps a catalogue key to the value that this particular mistake leads to; they are
-    looked at before the general unit slips. `peak` is what the device can do at most, in the
-    same unit: an answer above 1.1 times it asks whether the learner waited for the GPU.
-    """
-    value = number(answer, unit=unit)
-    if math.isclose(value, right_value, rel_tol=tolerance):
-        return value
-    values |= {"have": show(value), "right": show(right_value)}
-    for key, mistaken in (others or {}).items():
-        if math.isclose(value, mistaken, rel_tol=max(tolerance, 0.01)):
-            raise Wrong(key, **values)
-    if named := slip(value, right_value):
-        raise Wrong(named, **values)
-    if peak and value > 1.1 * peak:
-        raise Wrong("impossible", **values | {"peak": show(peak)})
-    raise Wrong("off", **values)

@@ -7,20 +7,18 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from helpers.checks.engine import (
-    Context,
-    Outcome,
-    Wrong,
+from helpers.checks.engine import Context, Outcome, Wrong, exercise, right
+from helpers.checks.reading import (
     choice,
-    exercise,
+    expect_calls,
+    expect_letter,
     expect_number,
     number,
-    right,
+    returned,
     table,
 )
 
 CHAIN = 3  # cosines in the lab's chain
-LETTERS = ("a", "b", "c", "d")
 
 
 def _ms(value: float) -> str:
@@ -52,9 +50,7 @@ def pointwise_intensity(answer: Any, context: Context) -> Outcome:
 
 @exercise("04-2")
 def unit_of_the_cosine(answer: Any, context: Context) -> Outcome:
-    picked = choice(answer, LETTERS)
-    if picked != "b":
-        raise Wrong(f"picked_{picked}", have=picked)
+    expect_letter(answer, "b")
     return right("04-2")
 
 
@@ -92,24 +88,14 @@ def bytes_inputs(seed: int) -> list[list[Any]]:
 @exercise("04-3", inputs=bytes_inputs)
 def bytes_moved_function(answer: Any, context: Context) -> Outcome:
     calls = bytes_inputs(context.seed)
-    got = returned(answer, calls)
-    wanted = [bytes_moved(*call) for call in calls]
-    if len(set(got)) == 1:
-        raise Wrong("constant", have=f"{got[0]:,.6g} for every size",
-                    call=called("bytes_moved", calls[0]), right=f"{wanted[0]:,}")  # fmt: skip
-    hits = [math.isclose(g, w, rel_tol=1e-6) for g, w in zip(got, wanted, strict=True)]
-    if all(hits):
-        return right("04-3")
-    at = hits.index(False)
-    values = {
-        "have": f"{got[at]:,.6g}",
-        "call": called("bytes_moved", calls[at]),
-        "right": f"{wanted[at]:,}",
-    }
-    for key, mistake in BYTES_MISTAKES.items():
-        if all(math.isclose(g, mistake(*c), rel_tol=1e-6) for g, c in zip(got, calls, strict=True)):
-            raise Wrong(key, **values)
-    raise Wrong("off", **values)
+    expect_calls(
+        answer,
+        calls,
+        bytes_moved,
+        mistakes=BYTES_MISTAKES,
+        near=lambda got, wanted: math.isclose(got, wanted, rel_tol=1e-6),
+    )
+    return right("04-3")
 
 
 # ---------------------------------------------------------------- cos x1
@@ -306,9 +292,7 @@ def tolerance(answer: Any, context: Context) -> Outcome:
 
 @exercise("04-8")
 def the_clue(answer: Any, context: Context) -> Outcome:
-    picked = choice(answer, LETTERS)
-    if picked != "c":
-        raise Wrong(f"picked_{picked}", have=picked)
+    expect_letter(answer, "c")
     return right("04-8")
 
 
@@ -348,22 +332,8 @@ def knee_inputs(seed: int) -> list[list[Any]]:
 
 @exercise("04-9", inputs=knee_inputs, predicts=("cosine",))
 def knee_function(answer: Any, context: Context) -> Outcome:
-    calls = knee_inputs(context.seed)
-    got = returned(answer, calls)
-    wanted = [knee(*call) for call in calls]
-    hits = [_near(g, w) for g, w in zip(got, wanted, strict=True)]
-    if all(hits):
-        return right("04-9")
-    at = hits.index(False)
-    values = {
-        "have": f"{got[at]:,.4g}",
-        "call": called("knee", calls[at]),
-        "right": f"{wanted[at]:,.4g}",
-    }
-    for key, mistake in KNEE_MISTAKES.items():
-        if all(math.isclose(g, mistake(*c), rel_tol=0.01) for g, c in zip(got, calls, strict=True)):
-            raise Wrong(key, **values)
-    raise Wrong("off", **values)
+    expect_calls(answer, knee_inputs(context.seed), knee, mistakes=KNEE_MISTAKES, near=_near)
+    return right("04-9")
 
 
 def _near(got: float, wanted: float) -> bool:
@@ -487,9 +457,7 @@ def gate_trips(answer: Any, context: Context) -> Outcome:
 
 @exercise("04-13", predicts=("speed-up",))
 def where_it_does_not_pay(answer: Any, context: Context) -> Outcome:
-    picked = choice(answer, LETTERS)
-    if picked != "d":
-        raise Wrong(f"picked_{picked}", have=picked)
+    expect_letter(answer, "d")
     return right("04-13")
 
 
@@ -512,38 +480,6 @@ def recap(answer: Any, context: Context) -> Outcome:
 
 
 # ---------------------------------------------------------------- small things
-
-
-def returned(answer: Any, calls: list[list[Any]], *, scalar: bool = True) -> list[Any]:
-    """What the learner's function returned on each call, or Wrong for the first that failed.
-
-    `answer` is a list with one {"value": ...} or {"error": "Type: sentence"} per call.
-    """
-    if not isinstance(answer, list) or len(answer) != len(calls):
-        raise Wrong("not_a_function", have=repr(answer)[:40])
-    out = []
-    if any("value" in i and i["value"] is not None for i in answer if isinstance(i, Mapping)):
-        for item, call in zip(answer, calls, strict=True):
-            if isinstance(item, Mapping) and item.get("value", 0) is None:
-                raise Wrong("sometimes_none", have=f"None for the arguments {call}")
-    for item in answer:
-        if not isinstance(item, Mapping) or not {"value", "error"} & set(item):
-            raise Wrong("not_a_function", have=repr(item)[:40])
-        if "error" in item:
-            raise Wrong("raised", state="error", have=str(item["error"])[:200])
-        if item["value"] is None:
-            raise Wrong("returned_none", have="None")
-        if scalar:
-            out.append(number(item["value"], positive=False))
-        elif isinstance(item["value"], list):
-            out.append([number(v, positive=False) for v in item["value"]])
-        else:
-            raise Wrong("shape", have=repr(item["value"])[:40])
-    return out
-
-
-def called(name: str, arguments: list[Any]) -> str:
-    return f"{name}({', '.join(f'{a:g}' if isinstance(a, float) else repr(a) for a in arguments)})"
 
 
 def _close(got: list[float], wanted: list[float], atol: float = 5e-3) -> bool:

@@ -242,7 +242,9 @@ def wrong_forms(context):
     ]
     rows += [
         ("04-9", calls("04-9", mistake), key)
-        for key, mistake in (nb04.KNEE_MISTAKES | {"off": lambda *a: 17}).items()
+        for key, mistake in (
+            nb04.KNEE_MISTAKES | {"constant": lambda *a: 17, "off": lambda w, v, b, i: 17.5 + i}
+        ).items()
     ]
     for exercise in ("04-3", "04-9"):
         rows += [
