@@ -262,7 +262,7 @@ for name, function, operations, is_fused in [("cos x1", torch.cos, 1, False),
 lab.check("04-6", table)
 
 # %% [markdown]
-# Your table beside what the roofs allow: a row's bytes over the measured bandwidth.
+# Your table beside what the ceiling allows: the bytes of a row over the bandwidth of this machine.
 
 # %%
 one_trip_ms = 2 * n * itemsize / lab.ceiling().bandwidth * 1e3
@@ -356,7 +356,7 @@ if gpu.cpu:
 # away?
 #
 # - **a** the ratio of three to one
-# - **b** the spread of the five runs
+# - **b** the spread of the nine runs
 # - **c** the implied bandwidth
 # - **d** the number of kernels
 
