@@ -129,9 +129,11 @@ def where(environ: Mapping[str, str] = os.environ) -> str:
 def begin(notebook: str, device: str | None = None, simulate: str | None = None) -> Session:
     """Open the session of `notebook` (its file stem, "04_cos_chain_fusion").
 
-    `device`: None takes the GPU, real if there is one, else simulated; "cpu" the CPU itself.
-    `simulate`: which card to simulate, default the environment's BRRR_GPU, else the T4.
+    `device`: None takes what the environment's BRRR_DEVICE says, else the GPU, real if there is
+    one and else simulated; "cpu" takes the CPU itself. `simulate`: which card to simulate, default
+    the environment's BRRR_GPU, else the T4.
     """
+    device = device or os.environ.get("BRRR_DEVICE") or None
     if not (isinstance(notebook, str) and re.fullmatch(r"\d\d_\w+", notebook)):
         raise LabError(
             f'lab.setup needs the file\'s stem, "04_cos_chain_fusion", not {notebook!r}.'

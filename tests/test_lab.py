@@ -15,7 +15,13 @@ STEM = "04_cos_chain_fusion"
 @pytest.fixture(autouse=True)
 def clean(tmp_path, monkeypatch):
     """A folder of its own, no settings from outside, and no simulator left behind."""
-    for name in ("BRRR_GPU", "NBGRADER_EXECUTION", "COLAB_RELEASE_TAG", "BRRR_STATIC"):
+    for name in (
+        "BRRR_GPU",
+        "BRRR_DEVICE",
+        "NBGRADER_EXECUTION",
+        "COLAB_RELEASE_TAG",
+        "BRRR_STATIC",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BRRR_EVIDENCE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
