@@ -41,6 +41,8 @@ nightly: setup
 
 grade: notebooks
 	.venv/bin/nbgrader autograde $(DAY) $(GRADE_ARGS)
+	.venv/bin/nbgrader export
+	@echo "Points: grades.csv. Reasons: autograded/LEARNER/$(DAY)/. Handed in again: GRADE_ARGS=--force"
 
 # never the learner's work/, nor submitted/, autograded/, the gradebook or the environment
 clean:

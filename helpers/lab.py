@@ -33,7 +33,7 @@ from helpers.timing import seconds
 
 __all__ = [
     "LabError", "Machine", "ceiling", "check", "compare", "hint", "kernels", "ledger", "measure",
-    "predict", "progress", "reset", "reveal", "roofs", "setup", "show_table", "sweep",
+    "predict", "predicted", "progress", "reset", "reveal", "roofs", "setup", "show_table", "sweep",
 ]  # fmt: skip
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"
@@ -62,6 +62,12 @@ def setup(notebook: str, device: str | None = None, simulate: str | None = None)
     else:
         unknown = "" if machine.facts else " The course has no facts on it: its roofs are measured."
         print(f"This notebook measures your GPU: {machine.name}.{unknown}")
+    if begun.elsewhere:
+        names = sorted({r.device.get("name", "") for r in begun.elsewhere})
+        print(
+            f"Records made on another machine are kept and not used here: {', '.join(names)}. "
+            "Predict and measure anew on this one."
+        )
     if begun.evidence.records and not begun.replaying:
         print(
             f"{len(begun.evidence.records)} earlier records were found and kept. "
@@ -82,12 +88,18 @@ def predict(
     now = session.current(exercise)
     name = f"{exercise} {label}".strip()
     if value is ...:
-        wanted = f"one of: {', '.join(options)}" if options else f"a number in {unit}"
+        wanted = f"one of: {', '.join(options)}" if options else f"a number ({unit})"
         print(f"{name}: no prediction yet. Assign {wanted}, then run this cell again.")
         return
     try:
         record, locked = pr.lock(
-            now.evidence, exercise, value, label=label, unit=unit, options=options
+            now.evidence,
+            exercise,
+            value,
+            label=label,
+            unit=unit,
+            options=options,
+            device=session.device_data(now.machine),
         )
     except (pr.PredictionError, TypeError) as error:
         print(f"{name}: {error}")
@@ -123,6 +135,14 @@ def check(exercise: str, answer: Any = ...) -> None:
         "message": said,
     }
     publish({CHECK_MIME: verdict, "text/html": as_html(exercise, outcome), "text/plain": said})
+    if session.where() == "validate" and outcome.state not in ("right", "cannot_tell"):
+        raise LabError(said)  # else nbgrader's Validate button would report success
+
+
+def predicted(exercise: str, label: str = "") -> Any:
+    """The locked prediction, or None."""
+    record = session.current(exercise).evidence.latest(exercise, "prediction", label)
+    return record.value if record else None
 
 
 def hint(exercise: str) -> None:

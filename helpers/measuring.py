@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from helpers import evidence as ev
 from helpers.output import publish
 from helpers.session import Session, current
 
+STYLE = 'style="margin:0;white-space:pre-wrap"'
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
@@ -217,7 +219,7 @@ def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> N
 
 def tell(record: ev.Record, said: str) -> None:
     """Show a record as one sentence; its data travels along, also as text."""
-    bundle = {ev.MIME: record.to_dict(), "text/html": f"<pre>{said}</pre>"}
+    bundle = {ev.MIME: record.to_dict(), "text/html": f"<pre {STYLE}>{html.escape(said)}</pre>"}
     publish(bundle | {"text/plain": f"{said}\n{ev.line(record)}"})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from helpers.evidence import Evidence, Record, plain
@@ -20,11 +20,13 @@ def lock(
     label: str = "",
     unit: str = "",
     options: Sequence[str] | None = None,
+    device: Mapping[str, Any] | None = None,
 ) -> tuple[Record, bool]:
     """Lock a prediction; returns its record and whether it was locked before.
 
     A positive finite number, or one of `options`. Once locked it stays, whatever is given later,
-    until the exercise is reset: a prediction made after the measurement is none.
+    until the exercise is reset: a prediction made after the measurement is none. `device` says for
+    which machine it was made.
     PredictionError says in one sentence what cannot be a prediction.
     """
     if locked := evidence.latest(exercise, "prediction", label):
@@ -41,6 +43,14 @@ def lock(
             f"A prediction is one positive number{f' in {unit}' if unit else ''}, not {value!r}."
         )
     record = evidence.add(
-        Record(exercise, "prediction", value, label=label, unit=unit, seed=evidence.seed)
+        Record(
+            exercise,
+            "prediction",
+            value,
+            label=label,
+            unit=unit,
+            device=device or {},
+            seed=evidence.seed,
+        )
     )
     return record, False

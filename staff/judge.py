@@ -95,16 +95,19 @@ def sentence(outcome: Any) -> str:
     """The outcome in one line: the state, then what the catalogue says about it."""
     state = str(outcome.state).replace("_", " ")
     have, expected = getattr(outcome, "have", ""), getattr(outcome, "expected", "")
+    further = [
+        ("Likely", getattr(outcome, "likely", "")),
+        ("Next", getattr(outcome, "next_step", "")),
+    ]
     parts = {
         "right": [getattr(outcome, "insight", "")],
         "not_started": [],
     }.get(
         outcome.state,
         [
-            have and f"You have {have}.",
-            expected,
-            getattr(outcome, "likely", ""),
-            getattr(outcome, "next_step", ""),
+            have and f"You have: {have}.",
+            expected and f"Expected: {expected}",
+            *(f"{label}: {said}" for label, said in further if said),
         ],
     )
     said = " ".join(str(part) for part in parts if part)

@@ -93,12 +93,12 @@ def grade(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     ("given", "score", "said"),
     [
         ([answer(42)], 2, "[judge] 2 / 2: right. Six times seven."),
-        ([answer(21)], 1, "[judge] 1 / 2: not yet. You have 21."),
+        ([answer(21)], 1, "[judge] 1 / 2: not yet. You have: 21."),
         ([answer(13)], 0, "You added."),
-        ([answer(float("nan"))], 0, "You have nan"),
+        ([answer(float("nan"))], 0, "You have: nan"),
         ([answer([42])], 0, "[judge] 0 / 2: not yet"),
         ([answer(None)], 0, "[judge] 0 / 2: not started"),
-        ([answer("noisy")], 0, "cannot tell. Measure again."),
+        ([answer("noisy")], 0, "cannot tell. Next: Measure again."),
         ([], 0, "no answer was emitted: the cell ran, and its check gave nothing"),
         (
             [new_output("stream", text=json.dumps({ANSWER: {"exercise": "04-1", "value": 42}}))],
@@ -296,7 +296,7 @@ def line_of(root: Path, learner: str, grade_id: str) -> str:
         ("mixed", 4, 0, "the cell stopped with NameError: name 'answer' is not defined"),
         ("mixed", 6, 2, "right. Six times seven."),  # the others' faults are not its own
         ("untouched", 1, 0, "[judge] 0 / 2: not started"),
-        ("hostile", 1, 0, "You have 13"),  # the forgery was in another cell
+        ("hostile", 1, 0, "You have: 13"),  # the forgery was in another cell
         ("hostile", 3, 0, "2 answers were emitted"),
         ("hostile", 4, 2, "right"),  # stock nbgrader would give 0 for any word on stderr
         ("hostile", 6, 2, "right"),

@@ -435,3 +435,34 @@ def test_records_changed_by_hand_are_left_out(tmp_path, capsys):
     lab.setup(STEM)
     assert "are left out: 1" in capsys.readouterr().out
     assert not session.current().evidence.records
+
+
+def test_times_of_another_machine_are_kept_and_not_used(tmp_path, capsys):
+    lab.setup(STEM)
+    x = torch.randn(2**20, device="cuda", dtype=torch.float16)
+    lab.predict("04-6", 3, label="speed-up")
+    lab.measure("04-6", {"cos x3": lambda: x.cos().cos().cos(), "fused": lambda: x.cos()})
+    lab.check("04-1", 0.25)
+    before = {r.checksum for r in kept(tmp_path).records}
+    capsys.readouterr()
+    lab.setup(STEM, device="cpu")
+    said = capsys.readouterr().out
+    assert "Records made on another machine" in said and "Tesla T4 (simulated)" in said
+    lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
+    assert "not both measured yet" in capsys.readouterr().out
+    assert lab.predicted("04-6", "speed-up") is None
+    lab.predict("04-4", 30, unit="ms")
+    assert before < {r.checksum for r in kept(tmp_path).records}
+    lab.setup(STEM)
+    lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
+    assert "you predicted 3" in capsys.readouterr().out
+
+
+def test_validate_fails_where_an_answer_is_not_right(tmp_path, monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    lab.setup(STEM)
+    for answer in (0.5, ...):
+        with pytest.raises(session.LabError, match="04-1: not"):
+            lab.check("04-1", answer)
+    lab.check("04-1", 0.25)
+    assert not (tmp_path / f"{STEM}.evidence.json").exists()

@@ -9,6 +9,7 @@ from typing import Any
 
 from helpers.checks.engine import Context, Outcome, Wrong, exercise, right
 from helpers.checks.reading import (
+    called,
     choice,
     expect_calls,
     expect_letter,
@@ -64,6 +65,7 @@ def bytes_moved(elements: int, bytes_per_element: int, operations: int, fused: b
 
 BYTES_MISTAKES: dict[str, Callable[..., float]] = {
     "half": lambda n, b, k, f: bytes_moved(n, b, k, f) / 2,
+    "half_unfused": lambda n, b, k, f: n * b * k,
     "ignores_fused": lambda n, b, k, f: bytes_moved(n, b, k, False),
     "always_fused": lambda n, b, k, f: bytes_moved(n, b, k, True),
     "swapped": lambda n, b, k, f: bytes_moved(n, b, k, not f),
@@ -71,6 +73,7 @@ BYTES_MISTAKES: dict[str, Callable[..., float]] = {
     "reads_once": lambda n, b, k, f: n * b * (2 if f else k + 1),
     "elements": lambda n, b, k, f: bytes_moved(n, 1, k, f),
     "gigabytes": lambda n, b, k, f: bytes_moved(n, b, k, f) / 1e9,
+    "megabytes": lambda n, b, k, f: bytes_moved(n, b, k, f) / 1e6,
     "gib": lambda n, b, k, f: bytes_moved(n, b, k, f) / 2**30,
     "bits": lambda n, b, k, f: bytes_moved(n, b, k, f) * 8,
 }
@@ -88,6 +91,17 @@ def bytes_inputs(seed: int) -> list[list[Any]]:
 @exercise("04-3", inputs=bytes_inputs)
 def bytes_moved_function(answer: Any, context: Context) -> Outcome:
     calls = bytes_inputs(context.seed)
+    per_trip = {
+        got / bytes_moved(1, 1, *call[2:])
+        for got, call in zip(returned(answer, calls), calls, strict=True)
+    }
+    if len(per_trip) == 1 and 0 not in per_trip:
+        raise Wrong(
+            "globals",
+            have=f"{2 * per_trip.pop():,.0f} bytes per trip, whatever the size",
+            call=called("bytes_moved", calls[0]),
+            right=f"{bytes_moved(*calls[0]):,}",
+        )
     expect_calls(
         answer,
         calls,
@@ -191,7 +205,11 @@ def result_table(answer: Any, context: Context) -> Outcome:
         first.fraction = 1 - len(problems) / len(COLUMNS)
         raise first
     ratio = _table_seconds("cos x3", context) / _table_seconds("fused", context)
-    return right("04-6", ratio=f"{ratio:.2f}", variant="full" if ratio > 2.8 else "less")
+    work = context.measurement("04-6", "fused").value["work"]
+    rate = work["bytes_ideal"] / _table_seconds("fused", context)
+    ceiling = context.ceiling("04")
+    variant = "less" if ratio <= 2.8 else "puzzle" if ceiling and rate < 0.6 * ceiling else "full"
+    return right("04-6", variant, ratio=f"{ratio:.2f}")
 
 
 def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Context) -> None:
@@ -286,7 +304,7 @@ def tolerance(answer: Any, context: Context) -> Outcome:
     if chosen > widest:
         times = chosen / (widest / 20)
         raise Wrong("too_loose", have=f"{chosen:g}", widest=f"{widest:.1g}", times=f"{times:,.0f}")
-    variant = "fp32" if context.cpu else "fp16"
+    variant = "fp16" if not context.cpu else "fp32" if difference else "equal"
     return right("04-7", variant, difference=f"{difference:.2g}")
 
 
@@ -374,7 +392,8 @@ def falsify(answer: Any, context: Context) -> Outcome:
     The predictions are told and cost nothing: else it would pay to predict after measuring.
     """
     cells = table(answer, ("bucket", "decided by"))
-    picked, decider = choice(cells["bucket"], BUCKETS), choice(cells["decided by"], WHAT_IFS)
+    picked = choice(cells["bucket"], BUCKETS, "bucket")
+    decider = choice(cells["decided by"], WHAT_IFS, "decided by")
     base = context.measurement("04-10", "as it is")
     factors = {
         name: _seconds(record) / _seconds(base)
@@ -394,8 +413,10 @@ def falsify(answer: Any, context: Context) -> Outcome:
                     bucket=picked)  # fmt: skip
     predicted = {name: context.prediction("04-10", name) for name in factors}
     held = sum(bool(p) and p.value == effect(factors[n]) for n, p in predicted.items())
-    variant = "held" if held == len(factors) else "missed"
-    return right("04-10", variant, seen=seen, held=held, all=len(factors))
+    first = context.prediction("04-10", "bucket")
+    named = str(first.value) if first else "nothing"
+    variant = "held" if held == len(factors) and named == picked else "missed"
+    return right("04-10", variant, seen=seen, held=held, all=len(factors), named=named)
 
 
 @exercise("04-11")
@@ -409,7 +430,7 @@ def honest_size(answer: Any, context: Context) -> Outcome:
     l2 = context.device.l2
     right_value = power_of_two(10 * l2 / 4)
     values = {"have": f"{chosen:,.0f} elements", "l2": f"{l2 / 2**20:g} MiB",
-              "moved": f"{chosen * 4 / l2:.2g}"}  # fmt: skip
+              "moved": f"{chosen * 4 / l2:,.1f}"}  # fmt: skip
     if chosen == right_value:
         return right("04-11", l2=values["l2"])
     known = {
@@ -466,10 +487,7 @@ RECAP = {"cures": "memory", "also helps": "overhead", "does nothing for": "compu
 
 @exercise("04-14")
 def recap(answer: Any, context: Context) -> Outcome:
-    cells = {
-        k: choice(v, ("memory", "compute", "overhead"))
-        for k, v in table(answer, list(RECAP)).items()
-    }
+    cells = {k: choice(v, BUCKETS, k) for k, v in table(answer, list(RECAP)).items()}
     wrong = [k for k, v in RECAP.items() if cells[k] != v]
     if wrong:
         key = {"cures": "cures", "also helps": "also_helps"}.get(wrong[0], "nothing_for")

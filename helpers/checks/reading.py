@@ -39,11 +39,12 @@ def number(answer: Any, *, unit: str = "", positive: bool = True) -> float:
     return value
 
 
-def choice(answer: Any, options: Sequence[str]) -> str:
-    """One of `options`, whatever its case; Wrong if the answer is none of them."""
+def choice(answer: Any, options: Sequence[str], entry: str = "") -> str:
+    """One of `options`, whatever its case; Wrong if the answer, or that entry of it, is none."""
     if isinstance(answer, str) and answer.strip().lower() in options:
         return answer.strip().lower()
-    raise Wrong("not_an_option", have=repr(answer)[:40], options=", ".join(options))
+    have = f"{entry}: {unplain(answer)!r}" if entry else repr(unplain(answer))
+    raise Wrong("not_an_option", have=have[:60], options=", ".join(options))
 
 
 def table(answer: Any, keys: Sequence[str]) -> dict[str, Any]:
@@ -173,9 +174,9 @@ def expect_calls(
         return
     at = hits.index(False)
     values = {
-        "have": f"{got[at]:,.6g}",
+        "have": _shown(got[at]),
         "call": called(reference.__name__, calls[at]),
-        "right": f"{wanted[at]:,.6g}",
+        "right": _shown(wanted[at]),
     }
     if len(calls) > 1 and len(set(got)) == 1:
         raise Wrong("constant", **values)
@@ -183,6 +184,10 @@ def expect_calls(
         if all(near(g, mistake(*c)) for g, c in zip(got, calls, strict=True)):
             raise Wrong(key, **values)
     raise Wrong("off", **values)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.5g}"
 
 
 def called(name: str, arguments: list[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,7 @@ def _profiled(call: Callable[[], Any]) -> counting.Kernels:
     import torch
     from torch.profiler import ProfilerActivity, profile
 
+    _quiet()
     call()
     torch.cuda.synchronize()
     for _ in range(2):  # the first trace of a process may come back empty
@@ -113,6 +115,7 @@ def _compiled_names(call: Callable[[], Any]) -> tuple[bool, tuple[str, ...] | No
     """Whether compiled code ran, and the kernels seen, or None if generated ones stay unseen."""
     from torch.profiler import ProfilerActivity, profile
 
+    _quiet()
     runs, generated = _runs, _generated
     call()
     if _runs == runs:
@@ -151,3 +154,8 @@ def _is_work(name: str) -> bool | None:
     if rule.whole or not rule.composite:
         return rule.kind != "view"
     return None
+
+
+def _quiet() -> None:
+    """Keep the profiler's own log lines out of notebooks; it reads the level at its first use."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")

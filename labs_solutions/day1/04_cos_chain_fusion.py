@@ -23,7 +23,8 @@
 # - say when fusion is worth nothing.
 #
 # Each exercise has one answer variable, a check below it, and a hint in two steps:
-# `lab.hint("04-3")`. Nothing here is lost when you run a cell twice or restart.
+# `lab.hint("04-3")`. What you predict, measure and answer is kept when you run a cell twice or
+# restart; variables are not, so after a restart run the cells from the top.
 #
 # **Words on loan** from notebooks 01 to 03, in case you start here:
 #
@@ -49,7 +50,7 @@ import time
 
 import torch
 
-from helpers import counting, explore, lab, plots
+from helpers import counting, devices, explore, lab, plots
 
 gpu = lab.setup("04_cos_chain_fusion")
 
@@ -148,8 +149,8 @@ for roof in lab.roofs():
     print(f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s   "
           f"vector units {operations:>5} T operations/s   ({roof.origin})")
 if gpu.origin == "simulated":
-    print("This card is a model that was set to published figures. Here they come back because they\n"
-          "were put in. On a real card the last line can surprise you.")
+    print("This card is a model. It was set to published figures, or to a share of the datasheet where\n"
+          "there are none, and here they come back. On a real card the last line can surprise you.")
 
 # %% [markdown]
 # Commit a number in milliseconds. It is locked when you run the cell: a prediction made after
@@ -270,14 +271,14 @@ lab.show_table(table, bound_ms={"cos x1": one_trip_ms, "cos x3": 3 * one_trip_ms
                                 "fused": one_trip_ms})
 
 # %% [markdown]
-# Read the last two columns. The eager rows should stand on the memory roof: time and bound agree.
-# Now the fused row. If it stands there too, the trips were the whole bill and you got your factor
+# Hold `ms` against `bound_ms`. The eager rows should stand on the memory roof: both agree. Now the
+# fused row. If it stands there too, the trips were the whole bill and you got your factor
 # of three. If its implied bandwidth is *lower*, something besides memory takes time.
 #
 # The ledger says what. Lorries and machines work at the same moment, so a kernel takes the *longer*
-# of moving and computing, not the sum. The lines below give both; the bar shows the longer one,
-# and hatched, what neither explains. (On the simulated card nothing can be left over: the same
-# model made the times.)
+# of moving and computing, not the sum. The lines below give both, and what the CPU needs to queue
+# the launches meanwhile. The bar shows what counts, and hatched, what nothing explains. (On the
+# simulated card nothing can be left over: the same model made the times.)
 
 # %%
 lab.ledger("04-6", ["cos x1", "cos x3", "fused"], fused=["fused"])
@@ -408,15 +409,17 @@ lab.check("04-9", knee)
 # %% [markdown]
 # The sweep makes one fused kernel per length, from multiplies and from cosines. Where will the
 # *cosine* bend? A cosine is not one instruction: it reduces its argument, evaluates a polynomial and
-# picks a sign. We counted, in the code that NVIDIA's compiler writes for a T4: it keeps the units
-# that multiply and add busy for {{fact:instruction.cos.fma}}, where a multiply takes one. Commit a number of
-# cosines.
+# picks a sign. We counted the instructions in the code that NVIDIA's compiler writes. A *slot* is
+# one vector unit busy for one clock: a multiply takes one. The cell prints what a cosine takes.
+# Commit a number of cosines.
 
 # %% nbgrader={"grade": false, "grade_id": "04-9-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
+cosine_slots = devices.slots(["cos"], gpu.facts.fp32_lanes_per_sm if gpu.facts else 64)
+print(f"one cosine takes {cosine_slots:g} slots" + ("" if gpu.facts else " (on a T4; here unknown)"))
 bend = ...  # cosines in one fp32 kernel from which on it takes longer than one trip
 ### BEGIN SOLUTION
 roof = lab.ceiling()
-bend = knee(roof.bandwidth, roof.vector_rate, 4, 15)
+bend = knee(roof.bandwidth, roof.vector_rate, 4, cosine_slots)
 ### END SOLUTION
 lab.predict("04-9", bend, unit="cosines", label="cosine")
 
@@ -432,7 +435,7 @@ def repeated(operation, times):
 
 
 wide = torch.randn(n // 4, device=gpu.device, dtype=torch.float32)
-lengths = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+lengths = [1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 256]
 
 
 def chain_of(operation):
@@ -457,6 +460,7 @@ if curves:
     for name, times in curves.items():
         longer = [k for k, t in zip(lengths, times) if t > 1.1 * times[0]]
         print(f"{name}: " + (f"longer from {longer[0]} on" if longer else "flat to the end"))
+    print(f"you predicted for the cosine: {lab.predicted('04-9', 'cosine'):.3g}")
 
 # %% [markdown]
 # The multiply is flat until its knee, if that lies within the figure. Published, for a multiply in
@@ -468,8 +472,9 @@ if curves:
 
 # %% [markdown]
 # The same question for other cards, functions and dtypes. All cards stand at their datasheets here,
-# which are kinder than the rates a card sustains: your own knee lies a little further left. Find a
-# card and a dtype for which three fused cosines are free, and one for which not even two are.
+# so that they can be compared. What a card sustains is another matter, and its knee moves with it:
+# on paper three fused cosines in fp16 are free on a T4, at its sustained rates they are not. Find a
+# card and a dtype for which not even two are free.
 
 # %%
 explore.fusion(gpu)

@@ -290,7 +290,7 @@ def test_a_prediction_that_failed_is_told_and_costs_nothing(t4):
     assert "all held" in checks.grade("04-10", decided, t4).insight
     t4.evidence.add(evidence.Record("04-10", "prediction", "about double", label="one launch"))
     outcome = checks.grade("04-10", decided, t4)
-    assert outcome.fraction == 1.0 and "Of your 3 predictions 2 held" in outcome.insight
+    assert outcome.fraction == 1.0 and "2 of 3 predictions held" in outcome.insight
     other = checks.grade("04-10", decided | {"decided by": "one launch"}, t4)
     assert other.fraction == 0.5
 
@@ -420,3 +420,30 @@ def test_a_knee_five_percent_off_is_off(t4):
 def test_samples_of_zero_seconds_are_no_measurement(t4):
     samples(t4, "04-4", "cos x1", [0.0] * 5)
     assert checks.grade("04-4", 239.0, t4).key == "damaged"
+
+
+def test_a_verdict_named_wrongly_before_is_told(t4):
+    t4.evidence.add(evidence.Record("04-10", "prediction", "overhead", label="bucket"))
+    outcome = checks.grade("04-10", {"bucket": "memory", "decided by": "half the bytes"}, t4)
+    assert outcome.fraction == 1.0 and "you named overhead" in outcome.insight
+
+
+def test_a_function_of_globals_is_named(t4):
+    wrong = calls("04-3", lambda n, b, k, f: nb04.bytes_moved(2**27, 2, k, f))
+    assert checks.grade("04-3", wrong, t4).key == "globals"
+
+
+def test_what_the_table_says_of_the_factor_follows_the_ceiling(t4):
+    full = checks.grade("04-6", plain(table_of(t4)), t4)
+    assert "Something else takes time now" in full.insight  # fused at 1.3 trips: factor 2.3
+    one = t4.measurement("04-6", "cos x1").value["samples"][0]
+    samples(t4, "04-6", "fused", [one] * 5)
+    assert "whole bill" in checks.grade("04-6", plain(table_of(t4)), t4).insight
+    t4.evidence.add(evidence.Record("04-0", "measurement", {"bandwidth": 900e9}, label="ceiling"))
+    assert "neither a trip nor" in checks.grade("04-6", plain(table_of(t4)), t4).insight
+
+
+def test_an_entry_that_is_no_option_is_named(t4):
+    answer = {"bucket": "all", "decided by": "half the bytes"}
+    assert checks.grade("04-10", answer, t4).have == "bucket: 'all'"
+    assert "nan" in checks.grade("04-2", plain(float("nan")), t4).have
