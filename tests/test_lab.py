@@ -466,3 +466,17 @@ def test_validate_fails_where_an_answer_is_not_right(tmp_path, monkeypatch):
             lab.check("04-1", answer)
     lab.check("04-1", 0.25)
     assert not (tmp_path / f"{STEM}.evidence.json").exists()
+
+
+def test_a_function_that_fails_when_run_again_is_an_error(gpu, capsys):
+    runs = []
+
+    def twice_only(x):
+        runs.append(1)
+        if len(runs) > 2:
+            raise ValueError("enough")
+        return x.cos().cos().cos()
+
+    lab.check("04-5", twice_only)
+    said = capsys.readouterr().out
+    assert "error in your code" in said and "enough" in said
