@@ -227,13 +227,19 @@ def _predicted(session: Session, exercise: str) -> bool:
     """True when every prediction that the exercise asks for is locked; else says which is not."""
     asked = checks.find(exercise).predicts
     missing = [p for p in asked if not session.evidence.latest(exercise, "prediction", p)]
-    if missing and not session.replaying:
-        which = ", ".join(filter(None, missing))
-        print(
-            f"{exercise}: commit your prediction first{f' ({which})' if which else ''}. "
-            "A wrong one costs nothing, and teaches more."
-        )
-    return not missing or session.replaying
+    if not missing:
+        return True
+    if session.replaying:  # what was handed in is replayed, even if its prediction got lost
+        if session.evidence.latest(exercise, "measurement"):
+            return True
+        print(f"{exercise}: no measurement of it was handed in.")
+        return False
+    which = ", ".join(filter(None, missing))
+    print(
+        f"{exercise}: commit your prediction first{f' ({which})' if which else ''}. "
+        "A wrong one costs nothing, and teaches more."
+    )
+    return False
 
 
 def _replayed(session: Session, exercise: str, label: str) -> timing.Measurement | None:

@@ -81,18 +81,25 @@ def grades(runs, tmp_path_factory):
         cwd=root, env=environment, capture_output=True, text=True, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    points, said = {}, {}
+    points, said, errors = {}, {}, {}
     with Gradebook(f"sqlite:///{root / 'gradebook.db'}") as gradebook:
         for name in MISTAKES:
             book = gradebook.find_submission("day1", name).notebooks[0]
             points[name] = {grade.name: grade.auto_score for grade in book.grades}
     for name in MISTAKES:
         nb = nbformat.read(root / "autograded" / name / "day1" / f"{STEM}.ipynb", 4)
+        errors[name] = [
+            output.evalue
+            for cell in nb.cells
+            for output in cell.get("outputs", [])
+            if output.output_type == "error"
+        ]
         said[name] = {
             cell.metadata.nbgrader.grade_id: cell.outputs[0].text
             for cell in nb.cells
             if cell.metadata.get("nbgrader", {}).get("grade")
         }
+    assert errors == {name: [] for name in MISTAKES}
     return points, said
 
 

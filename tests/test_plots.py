@@ -688,3 +688,17 @@ def test_spread_apart_keeps_order_distance_and_limits():
     assert moved == sorted(moved) and min(np.diff(moved)) >= 8 and max(moved) <= 100
     assert style.spread_apart([5, 50], 8, 0, 100) == [5, 50]
     assert style.spread_apart([], 8, 0, 100) == []
+
+
+@pytest.mark.parametrize("logy", [False, True])
+def test_a_sweep_draws_what_was_measured_and_names_what_was_not(logy):
+    nan = float("nan")
+    look = dict(origin="simulated", device="Tesla T4 (simulated)", xlabel="x", ylabel="time")
+    ax = plots.draw_sweep(
+        None, [1, 2, 4], {"a": [nan, 1.0, 2.0], "b": [nan] * 3}, logx=True, logy=logy, **look
+    )
+    assert plots.png(ax.figure)
+    words = plots.alt_text(ax.figure)
+    assert "a: from 1 s to 2 s" in words and "not measured: b" in words
+    empty = plots.draw_sweep(None, [1, 2], {"a": [nan, nan]}, logx=True, logy=logy, **look)
+    assert plots.png(empty.figure) and "no point was measured" in plots.alt_text(empty.figure)

@@ -41,10 +41,19 @@ def draw_sweep(
     goes behind device and origin.
     """
     _check(x, series, logx, logy)
+    missing = [name for name, ys in series.items() if not any(map(math.isfinite, ys))]
+    series = {name: ys for name, ys in series.items() if name not in missing}
+    if missing:  # points that could not be measured are NaN
+        note = " · ".join(filter(None, (note, f"not measured: {', '.join(missing)}")))
     ax = style.axes(ax, 3.9)
+    if not series:
+        line = style.title(ax, title or ylabel, device, origin, note)
+        style.describe(ax, f"{title or ylabel} ({line}). Nothing to draw: no point was measured.")
+        return ax
     levels, spread = levels or {}, spread or {}
     xsize, xname = style.scale(max(x), xunit) if xunit else (1.0, "")
-    largest = max([*(v for ys in series.values() for v in ys), *levels.values()])
+    measured = [v for ys in series.values() for v in ys if math.isfinite(v)]
+    largest = max([*measured, *levels.values()])
     ysize, yname = style.scale(largest, yunit) if yunit else (1.0, "")
     across = [v / xsize for v in x]
     marked = _marked(x, logx, 16)
@@ -82,14 +91,15 @@ def draw_sweep(
     headline = title or f"{ylabel} against {xlabel}"
     strokes = "vertical strokes: p20 to p80" if spread else ""
     line = style.title(ax, headline, device, origin, " · ".join(filter(None, (note, strokes))))
-    ends = {name: ys[-1] / ysize for name, ys in series.items()}
+    known = {name: [v for v in ys if math.isfinite(v)] for name, ys in series.items()}
+    ends = {name: ys[-1] / ysize for name, ys in known.items()}
     ends |= {f"{name} {_say(level, yunit)}": level / ysize for name, level in levels.items()}
     colors = {name: look[0] for name, look in zip(series, looks, strict=True)}
     _name_ends(ax, ends, colors)
     if flat is not None:
         _flat_label(ax, flat[0] / xsize, flat_label)
     said = [
-        f"{name}: from {_say(ys[0], yunit)} to {_say(ys[-1], yunit)}" for name, ys in series.items()
+        f"{name}: from {_say(ys[0], yunit)} to {_say(ys[-1], yunit)}" for name, ys in known.items()
     ]
     said += [f"{name}: {_say(level, yunit)}" for name, level in levels.items()]
     if knee is not None:

@@ -460,7 +460,8 @@ if curves:
     for name, times in curves.items():
         longer = [k for k, t in zip(lengths, times) if t > 1.1 * times[0]]
         print(f"{name}: " + (f"longer from {longer[0]} on" if longer else "flat to the end"))
-    print(f"you predicted for the cosine: {lab.predicted('04-9', 'cosine'):.3g}")
+    guess = lab.predicted("04-9", "cosine")
+    print("you predicted for the cosine:", f"{guess:.3g}" if guess else "nothing")
 
 # %% [markdown]
 # The multiply is flat until its knee, if that lies within the figure. Published, for a multiply in
