@@ -80,11 +80,6 @@ class Device:
         return "bf16" if self.has_bf16 else "fp16"
 
     @property
-    def lab_dtype(self) -> str:
-        """The dtype of the labs: fp16, which every listed device has, so that results compare."""
-        return "fp16"
-
-    @property
     def vector_rate(self) -> float:
         """Vector operations/s that are not multiply-adds: half the fp32 FLOP/s."""
         return self.peak["fp32"] / 2

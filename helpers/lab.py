@@ -52,7 +52,7 @@ def setup(notebook: str, device: str | None = None, simulate: str | None = None)
     if machine.origin == "simulated":
         print(
             f"No GPU in use: this notebook runs on a model of one, {machine.name}. "
-            "Every number from it says simulated."
+            "Every timing and every figure of it says simulated."
         )
     elif machine.cpu:
         print(
@@ -192,6 +192,8 @@ def show_table(rows: Any, **columns: Mapping[str, float]) -> None:
     for label, row in rows.items():
         cells = {**row, **{name: column.get(label, "") for name, column in columns.items()}}
         print(f"{label:12}" + "".join(f"{_cell(cells.get(name, '')):>12}" for name in names))
+    now = session.current()
+    print(f"({now.origin}, {now.machine.name})")
 
 
 def _plain_answer(answer: Any, exercise: checks.Exercise, now: session.Session) -> Any:

@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
+class NotebookError(RuntimeError):
+    """An error whose sentence says what, where and what to do: notebooks show nothing else."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]  # IPython prints these lines instead of the stack
+
+
 def publish(data: Mapping[str, Any]) -> None:
     """Display a MIME bundle where there is a kernel, else print its text/plain."""
     try:

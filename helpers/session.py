@@ -14,16 +14,14 @@ from helpers import __version__, checks, devices, evidence
 from helpers.checks import Context
 from helpers.devices import Device
 from helpers.evidence import Evidence, EvidenceError, Record
+from helpers.output import NotebookError
 
 GPU_ELEMENTS = 2**27  # 268 MB in fp16: far above every L2, far below every memory
 CPU_ELEMENTS = 2**24  # 67 MB in fp32: a CPU moves tens of GB/s, not hundreds
 
 
-class LabError(RuntimeError):
-    """A cell that cannot go on. Notebooks show the sentence and nothing else."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
+class LabError(NotebookError):
+    """A cell that cannot go on."""
 
 
 @dataclass(frozen=True)

@@ -523,9 +523,10 @@ def test_every_pointwise_overload_is_known_as_such():
 
 
 def test_an_unknown_operation_is_counted_in_bytes_and_named():
-    with torch.library._scoped_library("countingtest", "DEF") as library:
-        library.define("twice(Tensor x) -> Tensor")
-        library.impl("twice", lambda x: torch.empty_like(x), "CompositeExplicitAutograd")
+    scoped = torch.library._scoped_library  # undefines the operation again
+    with scoped("countingtest", "DEF") as ours:
+        ours.define("twice(Tensor x) -> Tensor")
+        ours.impl("twice", lambda x: torch.empty_like(x), "CompositeExplicitAutograd")
         x = torch.empty(100, device="meta")
         work = count(torch.ops.countingtest.twice, x)
     assert (work.bytes_unfused, work.flops, work.ops[-1].kind) == (800, 0, "other")

@@ -69,11 +69,12 @@ def test_make_lab_copies_once_and_never_over_a_learners_file(tmp_path: Path) -> 
     folder = room(tmp_path)
     first = make(folder, "lab", "LAB_ARGS=--no-browser --port 9999")
     assert first.returncode == 0, first.stderr
-    assert f"jupyter lab --no-browser --port 9999 in {folder}/work/day1" in first.stdout
-    mine = folder / "work/day1/01_a.ipynb"
+    copies = folder / "work" / "day1"
+    assert f"jupyter lab --no-browser --port 9999 in {copies}" in first.stdout
+    mine = copies / "01_a.ipynb"
     assert mine.read_text("utf-8") == "released 01_a"
     mine.write_text("my own work", "utf-8")
-    (folder / "work/day1/02_b.ipynb").unlink()
+    (copies / "02_b.ipynb").unlink()
     again = make(folder, "lab")
     assert "kept your work/day1/01_a.ipynb" in again.stdout
     assert "copied work/day1/02_b.ipynb" in again.stdout

@@ -139,7 +139,13 @@ def achieved_bandwidth(answer: Any, context: Context) -> Outcome:
     share = f", {achieved * 1e9 / peak:.0%} of the datasheet" if peak else ""
     ceiling = context.ceiling("04")
     far = ceiling is not None and achieved * 1e9 < ceiling / 2
-    return right("04-4", "far" if far else "near", have=_gb_per_s(achieved), share=share)
+    return right(
+        "04-4",
+        "far" if far else "near",
+        have=_gb_per_s(achieved),
+        share=share,
+        origin=_origin(record),
+    )
 
 
 # ---------------------------------------------------------------- your own fused chain
@@ -205,11 +211,12 @@ def result_table(answer: Any, context: Context) -> Outcome:
         first.fraction = 1 - len(problems) / len(COLUMNS)
         raise first
     ratio = _table_seconds("cos x3", context) / _table_seconds("fused", context)
-    work = context.measurement("04-6", "fused").value["work"]
+    fused = context.measurement("04-6", "fused")
+    work = fused.value["work"]
     rate = work["bytes_ideal"] / _table_seconds("fused", context)
     ceiling = context.ceiling("04")
     variant = "less" if ratio <= 2.8 else "puzzle" if ceiling and rate < 0.6 * ceiling else "full"
-    return right("04-6", variant, ratio=f"{ratio:.2f}")
+    return right("04-6", variant, ratio=f"{ratio:.2f}", origin=_origin(fused))
 
 
 def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Context) -> None:
@@ -257,6 +264,11 @@ def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Conte
             others={"gb_per_ms": got / mine},
             **values,
         )
+
+
+def _origin(record: Any) -> str:
+    """Behind a number in feedback: where it comes from, if not from a real measurement."""
+    return " (simulated)" if record.origin == "simulated" else ""
 
 
 def _peak(record: Any, context: Context) -> float | None:
@@ -416,7 +428,9 @@ def falsify(answer: Any, context: Context) -> Outcome:
     first = context.prediction("04-10", "bucket")
     named = str(first.value) if first else "nothing"
     variant = "held" if held == len(factors) and named == picked else "missed"
-    return right("04-10", variant, seen=seen, held=held, all=len(factors), named=named)
+    return right(
+        "04-10", variant, seen=seen, held=held, all=len(factors), named=named, origin=_origin(base)
+    )
 
 
 @exercise("04-11")

@@ -28,16 +28,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.counting.op import Op, itemsize, op_work
+from helpers.output import NotebookError
 
 __all__ = ["CountError", "Kernels", "Op", "Work", "count", "itemsize", "kernels", "op_work"]
 
 
-class CountError(RuntimeError):
+class CountError(NotebookError):
     """The function could not be counted; one sentence: what, where, what to do."""
-
-    def _render_traceback_(self) -> list[str]:
-        # IPython prints these lines instead of the stack: the sentence is all that helps here.
-        return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)

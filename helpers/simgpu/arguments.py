@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from helpers.counting.traffic import tensors as flat
 from helpers.simgpu.schema import Schema
 from helpers.simgpu.tensor import SimTensor, require_values
 
@@ -15,17 +16,6 @@ from helpers.simgpu.tensor import SimTensor, require_values
 HOST_INDEX = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"}
 # In place, and the old values are not looked at: the result may be known where self was not.
 OVERWRITES = {"zero_", "fill_", "copy_", "uniform_", "normal_", "random_", "bernoulli_"}
-
-
-def flat(value: Any) -> Iterator[torch.Tensor]:
-    """Tensors inside lists, tuples and dicts, in order."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from flat(item)
-    elif isinstance(value, dict):
-        yield from flat(list(value.values()))
 
 
 def sims(args: tuple, kwargs: dict) -> Iterator[SimTensor]:

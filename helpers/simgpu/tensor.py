@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from helpers.output import NotebookError
 from helpers.simgpu import state
 
 CUDA = torch.device("cuda", 0)
@@ -20,11 +21,8 @@ REPLACED: dict[Any, Callable] = {}
 """Functions that run another one on simulated tensors; ``functions`` fills it."""
 
 
-class ValuesUnavailable(RuntimeError):
+class ValuesUnavailable(NotebookError):
     """A value was asked of a tensor for which the simulation keeps none."""
-
-    def _render_traceback_(self) -> list[str]:  # notebooks then show one sentence
-        return [f"{type(self).__name__}: {self}"]
 
 
 class Block:

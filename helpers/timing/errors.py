@@ -10,16 +10,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from helpers.output import NotebookError
+
 _ASKED_CUDA = re.compile(r"Tried to allocate ([\d.]+ [KMGT]?i?B)")
 _ASKED_CPU = re.compile(r"tried to allocate (\d+) bytes")
 
 
-class MeasureError(RuntimeError):
+class MeasureError(NotebookError):
     """A measurement that could not be made; one sentence: what, where, what to do."""
-
-    def _render_traceback_(self) -> list[str]:
-        # IPython prints these lines instead of the stack: the sentence is all that helps here.
-        return [f"{type(self).__name__}: {self}"]
 
 
 def check_callable(fn: object, position: str) -> None:

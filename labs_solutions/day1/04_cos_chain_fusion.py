@@ -234,7 +234,8 @@ lab.compare("04-6", "cos x3", "fused", prediction="speed-up")
 
 # %% [markdown]
 # The *first call* of the fused row is the compiler at work (on the simulated card a made-up,
-# fixed time). It is paid again when the shape changes, and it never belongs into the median.
+# fixed time). It may have to be paid again when the shape changes, and it never belongs into the
+# median.
 #
 # **04-6.** Fill the table. One row per version, four columns:
 #
@@ -696,7 +697,7 @@ lab.compare("04-13", "eager", "compiled", prediction="speed-up")
 lab.kernels(layer, a)
 lab.kernels(layer_compiled, a)
 relu_ms = 2 * side**2 * itemsize / lab.ceiling().bandwidth * 1e3
-print(f"one trip of the relu: {relu_ms:.3f} ms")
+print(f"one trip of the relu: {relu_ms:.3f} ms at this {lab.ceiling().label}")
 
 # %% [markdown]
 # Compare the two numbers of kernels. By default the compiler leaves a large matrix product to the

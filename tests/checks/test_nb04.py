@@ -1,5 +1,6 @@
 """Every grader of notebook 04 in both directions: stub, solution, other right forms, mistakes."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -447,3 +448,13 @@ def test_an_entry_that_is_no_option_is_named(t4):
     answer = {"bucket": "all", "decided by": "half the bytes"}
     assert checks.grade("04-10", answer, t4).have == "bucket: 'all'"
     assert "nan" in checks.grade("04-2", plain(float("nan")), t4).have
+
+
+def test_a_simulated_number_says_so_in_feedback(t4):
+    decided = {"bucket": "memory", "decided by": "half the bytes"}
+    answers = {"04-4": gb_per_s(t4), "04-6": plain(table_of(t4)), "04-10": decided}
+    for exercise, answer in answers.items():
+        assert "simulated" not in checks.grade(exercise, answer, t4).insight
+    t4.evidence.records = [dataclasses.replace(r, origin="simulated") for r in t4.evidence.records]
+    for exercise, answer in answers.items():
+        assert "(simulated)" in checks.grade(exercise, answer, t4).insight
