@@ -523,8 +523,9 @@ def test_every_pointwise_overload_is_known_as_such():
 
 
 def test_an_unknown_operation_is_counted_in_bytes_and_named():
-    scoped = torch.library._scoped_library  # undefines the operation again
-    with scoped("countingtest", "DEF") as ours:
+    from torch import library
+
+    with library._scoped_library("countingtest", "DEF") as ours:
         ours.define("twice(Tensor x) -> Tensor")
         ours.impl("twice", lambda x: torch.empty_like(x), "CompositeExplicitAutograd")
         x = torch.empty(100, device="meta")
