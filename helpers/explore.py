@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from helpers import plots
-from helpers.plots.display import in_notebook
+from helpers.output import in_notebook
 
 MOST_CONTROLS = 3
 

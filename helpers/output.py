@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,15 +14,16 @@ class NotebookError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]  # IPython prints these lines instead of the stack
 
 
+def in_notebook() -> bool:
+    """True where a kernel can show a picture (IPython's terminal cannot)."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if get_shell is None else get_shell()
+    return shell is not None and getattr(shell, "kernel", None) is not None
+
+
 def publish(data: Mapping[str, Any]) -> None:
     """Display a MIME bundle where there is a kernel, else print its text/plain."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        shell = None
-    else:
-        shell = get_ipython()
-    if shell is not None and hasattr(shell, "kernel"):
+    if in_notebook():
         from IPython.display import display
 
         display(dict(data), raw=True)

@@ -8,6 +8,8 @@ import io
 import sys
 from typing import Any
 
+from helpers.output import in_notebook
+
 DPI = 160  # drawn finer than shown, so that text stays sharp on dense screens
 
 
@@ -64,10 +66,3 @@ def show(fig: Any, alt: str | None = None) -> None:
     )
     fold = f"<details><summary>Figure in words</summary><p>{html.escape(alt)}</p></details>"
     display({"text/html": fold, "text/plain": f"Figure in words: {alt}"}, raw=True)
-
-
-def in_notebook() -> bool:
-    """True where a kernel can show a picture (IPython's terminal cannot)."""
-    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = None if get_shell is None else get_shell()
-    return shell is not None and getattr(shell, "kernel", None) is not None
