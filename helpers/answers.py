@@ -38,11 +38,14 @@ def of_function(fn: Callable, exercise: Exercise, machine: Machine, seed: int) -
     """What `fn` returns on the inputs that this learner's seed makes, as plain data.
 
     One {"value": ...} or {"error": "Type: sentence"} per call. For an exercise on the device the
-    lists become tensors there, and the number of kernels is counted as well.
+    lists become tensors there, and the number of kernels is counted as well. An exercise that
+    observes runs the function itself.
     """
     if untouched(fn):
         return dict(PLACEHOLDER)
     calls = exercise.inputs(seed)
+    if exercise.observe:
+        return exercise.observe(fn, calls, machine)
     if not exercise.on_device:
         return [_returned(fn, call) for call in calls]
     import torch

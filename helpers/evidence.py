@@ -23,7 +23,7 @@ from typing import Any
 SCHEMA = 1
 MIME = "application/vnd.brrr.evidence+json"
 LINE = "BRRR-EVIDENCE "  # begins the one line of text/plain that repeats a record
-KINDS = ("measurement", "prediction", "answer")
+KINDS = ("measurement", "prediction", "answer", "outcome")
 ORIGINS = ("measured", "replayed", "simulated", "none")
 PLACEHOLDER = {"placeholder": "..."}  # what `...` becomes: an answer not yet given
 LARGEST = 4096  # values in one answer, nested ones counted too; more is a mistake
@@ -112,7 +112,7 @@ class Record:
     """One thing that happened. Seconds, bytes and FLOP inside `value`; `unit` says which.
 
     `value` of a measurement is `timing.Measurement.to_dict()`, of a prediction the number or
-    the option, of an answer the plain answer.
+    the option, of an answer the plain answer, of an outcome the number that a prediction was about.
     """
 
     exercise: str

@@ -1,4 +1,4 @@
-"""The learner's front door: setup, predict, measure, reveal, check, hint, reset, progress.
+"""The learner's front door: setup, predict, measure, reveal, check, hint, progress, summary.
 
 Everything here prints or draws for a person and keeps evidence. The work is done in the rooms
 below. `...` is welcome everywhere: it means "not started" and stops nothing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from helpers import checks, session
+from helpers import checks, earlier, session
 from helpers import evidence as ev
 from helpers import prediction as pr
 from helpers.answers import of_function, untouched
@@ -22,6 +22,7 @@ from helpers.measuring import (
     kernels,
     ledger,
     measure,
+    outcome,
     reveal,
     roofs,
     sweep,
@@ -32,8 +33,9 @@ from helpers.session import LabError, Machine
 from helpers.timing import seconds
 
 __all__ = [
-    "LabError", "Machine", "ceiling", "check", "compare", "hint", "kernels", "ledger", "measure",
-    "predict", "predicted", "progress", "reset", "reveal", "roofs", "setup", "show_table", "sweep",
+    "LabError", "Machine", "case", "ceiling", "check", "compare", "hint", "kernels", "ledger",
+    "measure", "outcome", "predict", "predicted", "predictions", "progress", "reset", "reveal",
+    "roofs", "setup", "show_table", "summary", "sweep",
 ]  # fmt: skip
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"
@@ -145,6 +147,14 @@ def predicted(exercise: str, label: str = "") -> Any:
     return record.value if record else None
 
 
+def case(exercise: str) -> dict[str, Any]:
+    """The numbers of this exercise: yours alone, and the same each time you run the cell."""
+    now = session.current(exercise)
+    drawn = checks.case(exercise, now.evidence.seed)
+    print(f"{exercise}, your numbers: " + ", ".join(f"{k} = {_cell(v)}" for k, v in drawn.items()))
+    return drawn
+
+
 def hint(exercise: str) -> None:
     """The next step of the hint; the last one stays."""
     now = session.current(exercise)
@@ -182,6 +192,22 @@ def progress() -> None:
         print(f"  {one}: {text(f'state.{state}')}")
 
 
+def summary() -> None:
+    """The running summary table: the row of each notebook whose evidence lies in this folder."""
+    print(earlier.summary_table(_all_evidence()))
+
+
+def predictions() -> None:
+    """Every prediction whose evidence lies in this folder, what came out, and how far off it was."""
+    print(earlier.predictions_table(_all_evidence()))
+
+
+def _all_evidence() -> dict[str, ev.Evidence]:
+    now = session.current()
+    found = {} if now.replaying else earlier.beside(session.folder())
+    return found | {now.number: now.evidence}
+
+
 def show_table(rows: Any, **columns: Mapping[str, float]) -> None:
     """Print a dict of dicts as a table, with further columns given by row name."""
     if not isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows.values()):
@@ -201,7 +227,7 @@ def _plain_answer(answer: Any, exercise: checks.Exercise, now: session.Session) 
     if untouched(answer):
         return dict(ev.PLACEHOLDER)
     if callable(answer) and exercise.inputs:
-        return of_function(answer, exercise, now.machine, now.evidence.seed)
+        return of_function(answer, exercise, now.machine, now.seed)
     try:
         return ev.plain(answer)
     except TypeError as error:

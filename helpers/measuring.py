@@ -122,13 +122,35 @@ def compare(
     a, b = (_time(record, clock) for record in records)
     said = f"{slow} / {fast}: {timing.seconds(a)} / {timing.seconds(b)} = {a / b:.2f}"
     guess = prediction is not None and session.evidence.latest(exercise, "prediction", prediction)
-    if guess and isinstance(guess.value, (int, float)):
-        said += (
-            f"   you predicted {guess.value:.3g}: off by x{plots.off_by(guess.value, a / b):.2f}"
-        )
-    elif guess:
-        said += f"   you predicted: {guess.value}"
     print(f"{said}   ({session.origin}, {session.machine.name})")
+    if guess:
+        outcome(exercise, prediction, a / b)
+
+
+def outcome(exercise: str, label: str, value: float) -> None:
+    """Say how far the locked prediction `label` was from `value`, in its unit, and keep both.
+
+    Beside an option only the value is told. Notebook 09 shows all of them again.
+    """
+    session = current(exercise)
+    guess = session.evidence.latest(exercise, "prediction", label)
+    if guess is None:
+        print(f"{_name(exercise, label)}: nothing was predicted.")
+        return
+    unit = "" if guess.unit == "times" else guess.unit
+    if isinstance(guess.value, (int, float)):
+        off = f"off by x{plots.off_by(guess.value, value):.2f}"
+        said = f"you predicted {guess.value:.3g} {unit}".rstrip() + f", it is {value:.3g} {unit}"
+        said = f"{said.rstrip()}: {off}"
+    else:
+        said = f"you predicted {guess.value!r}, it is x{value:.2f}"
+    said = f"{_name(exercise, label)}: {said}"
+    if session.replaying:
+        print(said)
+        return
+    origin = session.machine.origin
+    details = {"label": label, "unit": guess.unit, "origin": origin}
+    tell(session.record(exercise, "outcome", float(value), **details), said)
 
 
 def kernels(fn: Any, *arguments: Any) -> Any:
@@ -188,6 +210,8 @@ def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
     title = f"{exercise}: time of {label or 'one call'}"
     axes = plots.draw_bars(None, bars, title, origin=session.origin, device=session.machine.name)
     plots.show(axes.figure)
+    if predicted:
+        outcome(exercise, prediction, _time(record, "gpu") / SECONDS[guess.unit])
 
 
 def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> None:

@@ -60,6 +60,7 @@ class Session:
     roof: Any = None
     seen: set[str] = field(default_factory=set)  # checksums of every record this kernel has known
     elsewhere: list[Record] = field(default_factory=list)  # made on another machine: kept, not used
+    judge: int | None = None  # the judge's seed, when graded
 
     @property
     def number(self) -> str:
@@ -70,8 +71,13 @@ class Session:
         """Where its times come from: measured, simulated, or replayed when graded."""
         return "replayed" if self.replaying else self.machine.origin
 
+    @property
+    def seed(self) -> int:
+        """Makes the inputs of code exercises: the learner's own seed, the judge's when graded."""
+        return self.evidence.seed if self.judge is None else self.judge
+
     def context(self) -> Context:
-        return Context(self.evidence, self.machine.facts, self.machine.cpu, self.evidence.seed)
+        return Context(self.evidence, self.machine.facts, self.machine.cpu, self.seed)
 
     def record(self, exercise: str, kind: str, value: Any, **details: Any) -> Record:
         """Append to the evidence and save it."""
@@ -155,17 +161,17 @@ def begin(notebook: str, device: str | None = None, simulate: str | None = None)
         raise LabError(f'device must be None, "cuda" or "cpu", not {device!r}.')
     replaying = where() == "nbgrader"
     if replaying:
-        kept, path = _handed_in(notebook), None
+        (kept, judge), path = _handed_in(notebook), None
         recorded = next((r.device for r in reversed(kept.records) if r.device.get("name")), {})
         device = "cpu" if recorded.get("type") == "cpu" else None  # the evidence decides
         known = devices.lookup(recorded.get("name", ""))
         simulate = known.key if known else "T4"
     else:
         path = folder() / f"{notebook}.evidence.json"
-        kept = _kept(path, notebook)
+        kept, judge = _kept(path, notebook), None
         path = None if where() == "validate" else path  # a trial run leaves nothing behind
     machine = _machine(device, simulate or os.environ.get("BRRR_GPU") or "T4", force=replaying)
-    session = Session(notebook, machine, kept, path, replaying)
+    session = Session(notebook, machine, kept, path, replaying, judge=judge)
     if not replaying:
         session.sift()
     return session
@@ -261,20 +267,18 @@ def _kept(path: Path, notebook: str) -> Evidence:
     return kept
 
 
-def _handed_in(notebook: str) -> Evidence:
-    """What the learner handed in, lifted out of the submission before this run."""
+def _handed_in(notebook: str) -> tuple[Evidence, int | None]:
+    """What the learner handed in, lifted out of the submission, and the judge's seed."""
     import json
 
     try:
         data = json.loads(Path(f"{notebook}.replay.json").read_text("utf-8"))
-        kept = Evidence.from_dict(data["evidence"])
-        kept.seed = int(data["seed"])
-        return kept
+        return Evidence.from_dict(data["evidence"]), int(data["seed"])
     except FileNotFoundError:
-        return evidence.fresh(notebook, __version__)
+        return evidence.fresh(notebook, __version__), None
     except (EvidenceError, KeyError, TypeError, ValueError) as error:
         print(f"The evidence handed in cannot be read: {error}.")
-        return evidence.fresh(notebook, __version__)
+        return evidence.fresh(notebook, __version__), None
 
 
 def _machine(device: str | None, simulate: str, force: bool) -> Machine:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,13 +24,13 @@ def no_switches(monkeypatch):
 @pytest.fixture
 def notebook(monkeypatch):
     """A process that looks like a running notebook."""
-    monkeypatch.setattr(explore, "in_notebook", lambda: True)
+    monkeypatch.setattr(explore.controls, "in_notebook", lambda: True)
 
 
 @pytest.fixture
 def shown(monkeypatch):
     figures = []
-    monkeypatch.setattr(explore.plots, "show", lambda fig, alt=None: figures.append(fig))
+    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
     return figures
 
 
@@ -201,7 +201,7 @@ def executed(tmp_path_factory):
     from nbclient import NotebookClient
 
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    repository = os.path.dirname(os.path.dirname(os.path.abspath(explore.__file__)))
+    repository = str(Path(__file__).resolve().parents[1])
     NotebookClient(book, timeout=120, resources={"metadata": {"path": repository}}).execute()
     return book
 

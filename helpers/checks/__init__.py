@@ -4,6 +4,7 @@ from helpers.checks.engine import (
     Context,
     Exercise,
     Outcome,
+    case,
     exercises,
     find,
     grade,
@@ -13,6 +14,6 @@ from helpers.checks.engine import (
 )
 
 __all__ = [
-    "Context", "Exercise", "Outcome", "exercises", "find", "grade", "hints", "inputs",
+    "Context", "Exercise", "Outcome", "case", "exercises", "find", "grade", "hints", "inputs",
     "not_started",
 ]  # fmt: skip

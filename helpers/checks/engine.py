@@ -73,6 +73,10 @@ class Context:
         bandwidth = record.value.get("bandwidth") if record and type(record.value) is dict else None
         return bandwidth if isinstance(bandwidth, float) and bandwidth > 0 else None
 
+    def case(self, exercise: str) -> dict[str, Any]:
+        """The numbers that `lab.case` drew for this learner, from their own seed."""
+        return case(exercise, self.evidence.seed if self.evidence else self.seed)
+
     def prediction(self, exercise: str, label: str | None = None) -> Record | None:
         return self.evidence and self.evidence.latest(exercise, "prediction", label)
 
@@ -117,6 +121,9 @@ class Exercise:
     inputs: Callable[[int], list[list[Any]]] | None = None
     on_device: bool = False  # the learner's function takes and returns tensors
     predicts: tuple[str, ...] = ()  # labels of the predictions to lock before measuring
+    case: Callable[[int], dict[str, Any]] | None = None  # this learner's numbers, from a seed
+    observe: Callable[[Callable, list[list[Any]], Any], Any] | None = None
+    """Runs the learner's function (function, inputs, machine) and returns plain data to judge."""
 
 
 _registered: dict[str, Exercise] = {}
@@ -169,6 +176,12 @@ def inputs(exercise_id: str, seed: int) -> list[list[Any]]:
     """The argument lists on which a code exercise is called for that seed; [] if it has none."""
     found = find(exercise_id)
     return found.inputs(seed) if found.inputs else []
+
+
+def case(exercise_id: str, seed: int) -> dict[str, Any]:
+    """The numbers of a question that differ from learner to learner; {} if it has none."""
+    found = find(exercise_id)
+    return found.case(seed) if found.case else {}
 
 
 def hints(exercise_id: str) -> list[str]:

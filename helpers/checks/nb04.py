@@ -12,22 +12,20 @@ from helpers.checks.reading import (
     called,
     choice,
     expect_calls,
+    expect_choices,
     expect_letter,
     expect_number,
     number,
     returned,
     table,
 )
+from helpers.checks.records import gb_per_s, origin, peak_bandwidth, possible, seconds
 
 CHAIN = 3  # cosines in the lab's chain
 
 
 def _ms(value: float) -> str:
     return f"{value:,.3g} ms"
-
-
-def _gb_per_s(value: float) -> str:
-    return f"{value:,.4g} GB/s"
 
 
 # ---------------------------------------------------------------- retrieval
@@ -121,16 +119,16 @@ def achieved_bandwidth(answer: Any, context: Context) -> Outcome:
     record = context.measurement("04-4", "cos x1")
     if record is None:
         raise Wrong("not_measured", have="no measurement")
-    seconds, moved = _seconds(record), record.value["work"]["bytes_ideal"]
-    achieved = moved / seconds / 1e9
-    values = {"ms": _ms(seconds * 1e3), "gb": f"{moved / 1e9:.3f} GB"}
-    peak = _peak(record, context)
-    _possible(achieved * 1e9, peak)
+    took, moved = seconds(record), record.value["work"]["bytes_ideal"]
+    achieved = moved / took / 1e9
+    values = {"ms": _ms(took * 1e3), "gb": f"{moved / 1e9:.3f} GB"}
+    peak = peak_bandwidth(record, context)
+    possible(achieved * 1e9, peak)
     expect_number(
         answer,
         achieved,
         unit="GB/s",
-        show=_gb_per_s,
+        show=gb_per_s,
         tolerance=0.03,
         others={"read_only": achieved / 2, "three_trips": achieved * CHAIN},
         peak=peak and peak / 1e9,
@@ -142,9 +140,9 @@ def achieved_bandwidth(answer: Any, context: Context) -> Outcome:
     return right(
         "04-4",
         "far" if far else "near",
-        have=_gb_per_s(achieved),
+        have=gb_per_s(achieved),
         share=share,
-        origin=_origin(record),
+        origin=origin(record),
     )
 
 
@@ -168,7 +166,7 @@ def fused_chain(answer: Any, context: Context) -> Outcome:
     calls = chain_inputs(context.seed)
     if not isinstance(answer, Mapping) or "calls" not in answer:
         raise Wrong("not_a_function", have=repr(answer)[:40])
-    got = returned(answer["calls"], calls, scalar=False)
+    got = returned(answer["calls"], calls, kind="list")
     if any(item.get("left") for item in answer["calls"]):
         raise Wrong("left_device", have="a result that is no longer on the device")
     for row, (values,) in zip(got, calls, strict=True):
@@ -216,7 +214,7 @@ def result_table(answer: Any, context: Context) -> Outcome:
     rate = work["bytes_ideal"] / _table_seconds("fused", context)
     ceiling = context.ceiling("04")
     variant = "less" if ratio <= 2.8 else "puzzle" if ceiling and rate < 0.6 * ceiling else "full"
-    return right("04-6", variant, ratio=f"{ratio:.2f}", origin=_origin(fused))
+    return right("04-6", variant, ratio=f"{ratio:.2f}", origin=origin(fused))
 
 
 def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Context) -> None:
@@ -236,8 +234,8 @@ def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Conte
         return
     work = record.value["work"]
     moved = bytes_moved(work["elements"], work["itemsize"], operations, fused)
-    seconds = _seconds(record)
-    _possible(moved / seconds, _peak(record, context))
+    took = seconds(record)
+    possible(moved / took, peak_bandwidth(record, context))
     if column == "gb":
         expect_number(
             cells[column],
@@ -252,7 +250,7 @@ def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Conte
         )
     elif column == "ms":
         expect_number(
-            cells[column], seconds * 1e3, unit="ms", show=_ms, others={"seconds": seconds}, **values
+            cells[column], took * 1e3, unit="ms", show=_ms, others={"seconds": took}, **values
         )
     else:
         got, mine = number(cells["gb"]), number(cells["ms"])
@@ -260,31 +258,14 @@ def _check_cell(name: str, column: str, cells: Mapping[str, Any], context: Conte
             cells[column],
             got / mine * 1e3,
             unit="GB/s",
-            show=_gb_per_s,
+            show=gb_per_s,
             others={"gb_per_ms": got / mine},
             **values,
         )
 
 
-def _origin(record: Any) -> str:
-    """Behind a number in feedback: where it comes from, if not from a real measurement."""
-    return " (simulated)" if record.origin == "simulated" else ""
-
-
-def _peak(record: Any, context: Context) -> float | None:
-    """Bytes per second that the card of this record can move at most, None where unknown."""
-    card = context.card(record)
-    return None if card is None or context.cpu else card.bandwidth
-
-
-def _possible(rate: float, peak: float | None) -> None:
-    """Wrong if `rate` is above 1.1 times `peak`: boost clocks and rounding explain less."""
-    if peak and rate > 1.1 * peak:
-        raise Wrong("impossible", have=_gb_per_s(rate / 1e9), peak=_gb_per_s(peak / 1e9))
-
-
 def _table_seconds(name: str, context: Context) -> float:
-    return _seconds(context.measurement("04-6", name))
+    return seconds(context.measurement("04-6", name))
 
 
 # ---------------------------------------------------------------- same result?
@@ -408,7 +389,7 @@ def falsify(answer: Any, context: Context) -> Outcome:
     decider = choice(cells["decided by"], WHAT_IFS, "decided by")
     base = context.measurement("04-10", "as it is")
     factors = {
-        name: _seconds(record) / _seconds(base)
+        name: seconds(record) / seconds(base)
         for name in WHAT_IFS
         if base and (record := context.measurement("04-10", name))
     }
@@ -429,7 +410,7 @@ def falsify(answer: Any, context: Context) -> Outcome:
     named = str(first.value) if first else "nothing"
     variant = "held" if held == len(factors) and named == picked else "missed"
     return right(
-        "04-10", variant, seen=seen, held=held, all=len(factors), named=named, origin=_origin(base)
+        "04-10", variant, seen=seen, held=held, all=len(factors), named=named, origin=origin(base)
     )
 
 
@@ -496,18 +477,13 @@ def where_it_does_not_pay(answer: Any, context: Context) -> Outcome:
     return right("04-13")
 
 
-RECAP = {"cures": "memory", "also helps": "overhead", "does nothing for": "compute"}
+RECAP = {"memory": "cures", "compute": "nothing", "overhead": "helps"}
 
 
 @exercise("04-14")
 def recap(answer: Any, context: Context) -> Outcome:
-    cells = {k: choice(v, BUCKETS, k) for k, v in table(answer, list(RECAP)).items()}
-    wrong = [k for k, v in RECAP.items() if cells[k] != v]
-    if wrong:
-        key = {"cures": "cures", "also helps": "also_helps"}.get(wrong[0], "nothing_for")
-        raise Wrong(
-            key, fraction=1 - len(wrong) / len(RECAP), have=f"{wrong[0]}: {cells[wrong[0]]}"
-        )
+    """What fusion does for each bucket."""
+    expect_choices(answer, RECAP)
     return right("04-14")
 
 
@@ -516,9 +492,3 @@ def recap(answer: Any, context: Context) -> Outcome:
 
 def _close(got: list[float], wanted: list[float], atol: float = 5e-3) -> bool:
     return all(abs(g - w) <= atol for g, w in zip(got, wanted, strict=True))
-
-
-def _seconds(record: Any) -> float:
-    samples = sorted(record.value["samples"])
-    middle = len(samples) // 2
-    return samples[middle] if len(samples) % 2 else sum(samples[middle - 1 : middle + 1]) / 2

@@ -119,10 +119,11 @@ def expect_number(
     raise Wrong("off", **values)
 
 
-def returned(answer: Any, calls: list[list[Any]], *, scalar: bool = True) -> list[Any]:
+def returned(answer: Any, calls: list[list[Any]], *, kind: str = "number") -> list[Any]:
     """What the learner's function returned on each call, or Wrong for the first that failed.
 
-    `answer` is a list with one {"value": ...} or {"error": "Type: sentence"} per call.
+    `answer` is a list with one {"value": ...} or {"error": "Type: sentence"} per call. `kind` of
+    value: a "number", a "list" of numbers, or a "text".
     """
     if not isinstance(answer, list) or len(answer) != len(calls):
         raise Wrong("not_a_function", have=repr(answer)[:40])
@@ -138,8 +139,12 @@ def returned(answer: Any, calls: list[list[Any]], *, scalar: bool = True) -> lis
             raise Wrong("raised", state="error", have=str(item["error"])[:200])
         if item["value"] is None:
             raise Wrong("returned_none", have="None")
-        if scalar:
+        if kind == "number":
             out.append(number(item["value"], positive=False))
+        elif kind == "text":
+            if not isinstance(item["value"], str):
+                raise Wrong("not_a_text", have=repr(unplain(item["value"]))[:40])
+            out.append(item["value"].strip().lower())
         elif isinstance(item["value"], list):
             out.append([number(v, positive=False) for v in item["value"]])
         else:
@@ -157,17 +162,19 @@ def expect_letter(answer: Any, right_letter: str, letters: Sequence[str] = "abcd
 def expect_calls(
     answer: Any,
     calls: list[list[Any]],
-    reference: Callable[..., float],
+    reference: Callable[..., Any],
     *,
-    mistakes: Mapping[str, Callable[..., float]],
-    near: Callable[[float, float], bool],
+    mistakes: Mapping[str, Callable[..., Any]],
+    near: Callable[[Any, Any], bool],
+    kind: str = "number",
 ) -> None:
     """Wrong unless the learner's function agreed with `reference` on every call.
 
     `mistakes` maps a catalogue key to a function that makes this mistake; one that explains every
-    returned value is named. `near(got, wanted)` says when two values agree.
+    returned value is named. `near(got, wanted)` says when two values agree; `kind` is what the
+    function returns (see `returned`).
     """
-    got = returned(answer, calls)
+    got = returned(answer, calls, kind=kind)
     wanted = [reference(*call) for call in calls]
     hits = [near(g, w) for g, w in zip(got, wanted, strict=True)]
     if all(hits):
@@ -186,7 +193,31 @@ def expect_calls(
     raise Wrong("off", **values)
 
 
-def _shown(value: float) -> str:
+def expect_choices(
+    answer: Any, right_choices: Mapping[str, str], options: Sequence[str] | None = None
+) -> None:
+    """Wrong unless each entry of the answer, a dict, is the right one of `options`.
+
+    The fraction is the share of right entries. The first wrong one is explained by the catalogue
+    key `<entry>_as_<picked>`, spaces written as underscores. `options` is by default the set of
+    right choices.
+    """
+    options = options or list(dict.fromkeys(right_choices.values()))
+    cells = table(answer, list(right_choices))
+    picked = {name: choice(cell, options, name) for name, cell in cells.items()}
+    wrong = [name for name, wanted in right_choices.items() if picked[name] != wanted]
+    if wrong:
+        raise Wrong(
+            "_".join(f"{wrong[0]} as {picked[wrong[0]]}".lower().replace("-", " ").split()),
+            fraction=1 - len(wrong) / len(right_choices),
+            have=f"{wrong[0]}: {picked[wrong[0]]!r}",
+            entry=repr(wrong[0]),
+        )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value)
     return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.5g}"
 
 

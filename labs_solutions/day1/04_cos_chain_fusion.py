@@ -764,19 +764,20 @@ else:
 # %% [markdown]
 # ## Recap
 #
-# **04-14.** Fill your row of the summary table. Each entry is `"memory"`, `"compute"` or
-# `"overhead"`.
+# **04-14.** Fill your row of the running summary table: what does fusion do for a program that is
+# bound by each of the three? `"cures"`, `"helps"` or `"nothing"`, each once.
 
 # %% nbgrader={"grade": false, "grade_id": "04-14-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-row = {"cures": ..., "also helps": ..., "does nothing for": ...}  # what fusion does, bucket by bucket
+row = {"memory": ..., "compute": ..., "overhead": ...}  # what fusion does for each
 ### BEGIN SOLUTION
-row = {"cures": "memory", "also helps": "overhead", "does nothing for": "compute"}
+row = {"memory": "cures", "compute": "nothing", "overhead": "helps"}
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "04-14", "locked": true, "points": 0.5, "schema_version": 3, "solution": false, "task": false}
 lab.check("04-14", row)
 
 # %%
+lab.summary()
 lab.progress()
 
 # %% [markdown]

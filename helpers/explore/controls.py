@@ -108,35 +108,16 @@ def explorer(draw: Callable[..., Any], **controls: Slider | Choice) -> None:
     interact(update, **{name: control.widget(name) for name, control in controls.items()})
 
 
-FUSION_DEVICES = ("t4", "v100_sxm_16", "l4", "a100_80_sxm", "h100_sxm", "rtx_4090")
-"""Offered by ``fusion``: one card for each way that bandwidth and arithmetic were balanced."""
-
-
-def fusion(device: Any = None, operations: int = 3) -> None:
-    """Explore when fusing stops being free: function, dtype and device.
-
-    ``device``: the one to start with, a Device or its key or name, or the machine of a notebook
-    (anything with ``facts``, a Device or None). None is a T4. ``operations``: the length of chain
-    whose speed-up is marked; the axis shows all lengths. Raises UnknownDevice for an unknown name.
-    """
+def device_choice(start: Any, keys: tuple[str, ...]) -> Choice:
+    """A control for a device: ``keys`` of the facts, and ``start`` (see `device_of`) first chosen."""
     from helpers import devices
 
-    start = _device(device)
-    keys = dict.fromkeys((*FUSION_DEVICES, start.key))
-    known = tuple((devices.get(key).name, key) for key in keys)
-
-    def draw(function: str, dtype: str, device: str) -> Any:
-        return plots.draw_fusion_explorer(None, operations, function, dtype, device)
-
-    explorer(
-        draw,
-        function=Choice("cosine", ("multiply", "exp", "cosine", "gelu"), "function"),
-        dtype=Choice("fp16", ("fp16", "fp32"), "dtype"),
-        device=Choice(start.key, known, "device"),
-    )
+    first = device_of(start).key
+    known = tuple((devices.get(key).name, key) for key in dict.fromkeys((*keys, first)))
+    return Choice(first, known, "device")
 
 
-def _device(wanted: Any) -> Any:
+def device_of(wanted: Any) -> Any:
     """The Device that a name, a Device or a machine stands for."""
     from helpers import devices
 
@@ -147,7 +128,7 @@ def _device(wanted: Any) -> Any:
         return devices.get(wanted)
     if not isinstance(wanted, devices.Device):
         raise TypeError(
-            "explore.fusion starts with a device's name or the machine of lab.setup, not with "
+            "An explorer starts with a device's name or the machine of lab.setup, not with "
             f"{wanted!r}."
         )
     return wanted

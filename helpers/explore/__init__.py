@@ -1,0 +1,26 @@
+"""Explorers: a figure with at most three controls, or its static twin where nothing can move.
+
+One module per explorer, a thin wrapper around a ``plots.draw_*`` function each; ``controls`` holds
+what they share.
+"""
+
+from helpers.explore.controls import (
+    MOST_CONTROLS,
+    Choice,
+    Slider,
+    explorer,
+    static_reason,
+    static_twin,
+)
+from helpers.explore.fusion import FUSION_DEVICES, fusion
+
+__all__ = [
+    "FUSION_DEVICES",
+    "MOST_CONTROLS",
+    "Choice",
+    "Slider",
+    "explorer",
+    "fusion",
+    "static_reason",
+    "static_twin",
+]
