@@ -198,7 +198,7 @@ def summary() -> None:
 
 
 def predictions() -> None:
-    """Every prediction whose evidence lies in this folder, what came out, and how far off it was."""
+    """Predictions whose evidence lies in this folder, what came out, and how far off they were."""
     print(earlier.predictions_table(_all_evidence()))
 
 

@@ -109,7 +109,7 @@ def explorer(draw: Callable[..., Any], **controls: Slider | Choice) -> None:
 
 
 def device_choice(start: Any, keys: tuple[str, ...]) -> Choice:
-    """A control for a device: ``keys`` of the facts, and ``start`` (see `device_of`) first chosen."""
+    """A control for a device: ``keys`` of the facts, ``start`` (see `device_of`), by default."""
     from helpers import devices
 
     first = device_of(start).key

@@ -89,7 +89,7 @@ def decode(batch: int, context: int = 204, graphed: bool = False, **shape: Any) 
     """Seconds of one decode step of a decoder whose cache holds ``context`` tokens."""
     import torch
 
-    from helpers.simgpu.workloads import Decoder
+    from helpers.decoder import Decoder
 
     model = Decoder(**shape)
     model.start(batch, context)
@@ -151,7 +151,7 @@ def request(batch: int, before: int, after: int, at_once: int = 10**6) -> float:
     """
     import torch
 
-    from helpers.simgpu.workloads import Decoder
+    from helpers.decoder import Decoder
 
     model = Decoder()
     step = torch.compile(model, mode="reduce-overhead")
