@@ -92,6 +92,7 @@ class Course:
             "repository": self.repository,
             "tag": self.tag,
             "wheel": f"https://github.com/{self.repository}/releases/download/{self.tag}/{wheel}",
+            "docs": f"https://github.com/{self.repository}/blob/{self.tag}/docs",
         }
 
 
