@@ -21,7 +21,7 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config, PyFileConfigLoader
 
-from staff import canonical, leaks
+from staff import canonical, leaks, pages
 from staff.course import Course, CourseError
 from staff.startup import venv_first
 
@@ -101,6 +101,7 @@ def make(course: Course, sources: dict[str, NotebookNode], *, gradebook: bool) -
     if trouble:
         raise CourseError("Nothing was written, because it would leak:\n" + "\n".join(trouble))
     made.released[LINKS] = links(course)
+    made.released.update(pages.made(course))
     return made
 
 

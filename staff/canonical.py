@@ -110,7 +110,7 @@ def fill(nb: NotebookNode, resolve: Callable[[str, str, str | None], str], name:
     """
     trouble: list[str] = []
     for cell in nb.cells:
-        cell.source, faults = _filled(cell.source, resolve)
+        cell.source, faults = filled(cell.source, resolve)
         trouble += [f"{name}, cell {cell['id']}: {fault}" for fault in faults]
         note = DERIVED_IN_CODE if cell.cell_type == "code" else DERIVED
         cell.source = note.sub("", cell.source).rstrip()
@@ -118,7 +118,7 @@ def fill(nb: NotebookNode, resolve: Callable[[str, str, str | None], str], name:
         raise CourseError("\n".join(trouble))
 
 
-def _filled(text: str, resolve: Callable[[str, str, str | None], str]) -> tuple[str, list[str]]:
+def filled(text: str, resolve: Callable[[str, str, str | None], str]) -> tuple[str, list[str]]:
     """`text` with its placeholders filled, and what is wrong with those that cannot be."""
     faults: list[str] = []
 

@@ -91,6 +91,7 @@ class Course:
             "version": self.version,
             "repository": self.repository,
             "tag": self.tag,
+            "assignment": self.assignment,
             "wheel": f"https://github.com/{self.repository}/releases/download/{self.tag}/{wheel}",
             "docs": f"https://github.com/{self.repository}/blob/{self.tag}/docs",
         }

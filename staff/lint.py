@@ -17,7 +17,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbformat.v4.rwbase import rejoin_lines
 
-from staff import canonical, leaks
+from staff import canonical, leaks, pages
 from staff.course import Course
 
 MOST_CODE = 45  # lines of one code cell
@@ -61,6 +61,9 @@ def lint(course: Course) -> list[Finding]:
             found.append(Finding(str(released), "", "is missing: run `brrr build`."))
             continue
         found += lint_released(released, course.limits.notebook_bytes)
+    for page in pages.sources(course):
+        found += [Finding(page.name, "", m) for m in _prose(page.read_text("utf-8"))]
+    found += [Finding(name, "", message) for name, message in pages.dead_links(course)]
     found += [
         Finding(course.released.name, "", s)
         for s in leaks.in_folder(course.released, {n.stem: None for n in course.written()})
@@ -173,12 +176,17 @@ def _cell(cell: NotebookNode) -> Iterator[str]:
     for language, block in FENCE.findall(cell.source):
         if language in ("python", "py") and (problem := _unparsed(block)):
             yield f"a code block does not parse: {problem}."
-    prose = FENCE.sub("", cell.source)
+    yield from _prose(cell.source)
+
+
+def _prose(source: str) -> Iterator[str]:
+    """What is wrong with a text in Markdown: images without words, bare numbers."""
+    prose = FENCE.sub("", source)
     for alt, attributes in IMAGE.findall(prose):
         if not alt.strip() and not re.search(r"\balt=[\"'][^\"']+", attributes):
             yield "an image needs an alternative text."
     prose = re.sub(r"`[^`\n]*`|\]\([^)]*\)|<[^>]*>", " ", canonical.DERIVED.sub("", prose))
-    yield from _bare_numbers(MATH.sub(" ", prose), cell.source)
+    yield from _bare_numbers(MATH.sub(" ", prose), source)
 
 
 def _bare_numbers(prose: str, source: str) -> Iterator[str]:
