@@ -481,3 +481,95 @@ def test_a_function_that_fails_when_run_again_is_an_error(gpu, capsys):
     lab.check("04-5", twice_only)
     said = capsys.readouterr().out
     assert "error in your code" in said and "enough" in said
+
+
+def test_an_outcome_is_told_beside_its_prediction_and_kept(gpu, tmp_path, capsys):
+    lab.outcome("04-6", "speed-up", 3.0)
+    assert "nothing was predicted" in capsys.readouterr().out
+    lab.predict("04-6", 2, unit="times", label="speed-up")
+    lab.outcome("04-6", "speed-up", 3.0)
+    assert "you predicted 2, it is 3: off by x1.50" in capsys.readouterr().out
+    record = kept(tmp_path).latest("04-6", "outcome", "speed-up")
+    assert (record.value, record.unit, record.origin) == (3.0, "times", "simulated")
+    lab.predictions()
+    assert "04-6" in capsys.readouterr().out
+
+
+def test_a_revealed_time_is_an_outcome_too(gpu, tmp_path, capsys):
+    x = torch.randn(2**22, device="cuda", dtype=torch.float16)
+    lab.predict("04-4", 1.0, unit="ms")
+    cos1 = lab.measure("04-4", lambda: x.cos(), label="cos x1")
+    lab.reveal("04-4", "cos x1")
+    record = kept(tmp_path).latest("04-4", "outcome")
+    assert record.value == pytest.approx(cos1.median * 1e3)
+    assert "you predicted 1 ms" in capsys.readouterr().out
+
+
+def test_an_option_is_told_beside_the_factor(gpu, capsys):
+    lab.predict("04-10", "about half", label="one launch", options=["about half", "about double"])
+    capsys.readouterr()
+    lab.outcome("04-10", "one launch", 0.97)
+    assert "you predicted 'about half', it is x0.97" in capsys.readouterr().out
+
+
+def test_the_summary_shows_this_notebook_and_those_beside(gpu, tmp_path, capsys):
+    lab.summary()
+    assert "no row yet" in capsys.readouterr().out
+    row = {"memory": "cures", "compute": "nothing", "overhead": "helps"}
+    lab.check("04-14", row)
+    lab.summary()
+    assert "04 what fusion does" in capsys.readouterr().out
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """An exercise with numbers of its own, and one that observes a function."""
+    from helpers.checks import engine
+
+    def case(seed):
+        return {"bytes": float(seed % 97), "card": "T4"}
+
+    def observe(fn, calls, machine):
+        return [{"value": fn(*call) * (machine.itemsize if machine else 1)} for call in calls]
+
+    def grader(answer, context):
+        return engine.right("04-8")
+
+    for name, options in [
+        ("04-90", {"case": case}),
+        ("04-91", {"inputs": lambda seed: [[1], [seed]], "observe": observe}),
+    ]:
+        made = engine.Exercise(name, grader, **options)
+        monkeypatch.setitem(engine._registered, name, made)
+
+
+def test_a_case_is_the_learners_own_and_stays(gpu, drawn, capsys):
+    first = lab.case("04-90")
+    assert lab.case("04-90") == first and first["card"] == "T4"
+    seed = session.current().evidence.seed
+    assert first["bytes"] == seed % 97
+    assert "04-90, your numbers: bytes = " in capsys.readouterr().out
+    assert session.current().context().case("04-90") == first
+    assert session.current().context().case("04-91") == {}
+
+
+def test_an_observed_function_is_run_by_its_exercise(gpu, drawn):
+    from helpers import answers, checks
+
+    made = answers.of_function(lambda n: n + 1, checks.find("04-91"), gpu, 5)
+    assert made == [{"value": 2 * gpu.itemsize}, {"value": 6 * gpu.itemsize}]
+
+
+def test_when_graded_code_gets_the_judges_inputs_and_cases_stay_the_learners(
+    gpu, drawn, tmp_path, monkeypatch
+):
+    lab.predict("04-4", 1.0, unit="ms")
+    mine = session.current().evidence
+    replay = {"evidence": mine.to_dict(), "seed": 4242}
+    (tmp_path / f"{STEM}.replay.json").write_text(json.dumps(replay), "utf-8")
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    lab.setup(STEM)
+    now = session.current()
+    assert now.seed == now.context().seed == 4242
+    assert now.evidence.seed == mine.seed
+    assert lab.case("04-90")["bytes"] == mine.seed % 97
