@@ -93,11 +93,11 @@ def test_it_is_alive_with_widgets(name, monkeypatch):
         ipywidgets, "interact", lambda draw, **widgets: interactive(draw, **widgets)
     )
     getattr(explore, name)()
-    assert len(shown) == 1
+    drawn = len(shown)
+    assert drawn >= 1
     widget = alive[0].children[0]
     before = widget.value
     options = getattr(widget, "options", None)
     values = [o[1] if isinstance(o, tuple) else o for o in options] if options else None
     widget.value = next(v for v in values if v != before) if values else widget.max
-    alive[0].update()
-    assert len(shown) >= 2
+    assert len(shown) > drawn
