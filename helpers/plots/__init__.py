@@ -7,6 +7,7 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer, draw_remedies
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.roofline import Point, draw_roofline
@@ -25,11 +26,15 @@ __all__ = [
     "ORIGINS",
     "Bars",
     "Event",
+    "Offer",
     "Point",
     "alt_text",
     "draw_bars",
+    "draw_cost_curves",
+    "draw_cost_explorer",
     "draw_fusion_explorer",
     "draw_ledger",
+    "draw_remedies",
     "draw_roofline",
     "draw_sweep",
     "draw_timeline",

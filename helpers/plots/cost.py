@@ -1,0 +1,294 @@
+"""What a token costs: curves against the batch with a latency limit, and what remedies save."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from helpers import inference, roofline
+from helpers.devices import get
+from helpers.plots import style
+from helpers.plots.style import BLUE, GREY, INK, PALE, PAPER, SERIES, SMALL, TEXT, VERMILLION
+
+ROOFS = "every card at its datasheet peaks: costs are lower bounds"
+MOST_BATCH = 4096
+HATCHES = ("", "///", "..", "xx")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A card at a price: one line of a figure. ``price`` in USD per hour, ``context`` in tokens."""
+
+    label: str
+    device: Any
+    price: float
+    context: int
+
+    def at(self, model: inference.Model, batch: int) -> tuple[float, float]:
+        """Return (USD per million tokens, seconds per step) of ``batch`` sequences."""
+        step = inference.decode(model, roofline.datasheet(_device(self.device)), batch,
+                                self.context).seconds  # fmt: skip
+        return inference.cost_per_million(self.price, batch / step), step
+
+    def wall(self, model: inference.Model) -> int:
+        """Return the largest batch that fits into the card's memory; 0 where not one does."""
+        return inference.largest_batch(model, _device(self.device).memory, self.context)
+
+    def usable(self, model: inference.Model, limit: float) -> int:
+        """Return the largest batch that fits and whose step takes at most ``limit`` seconds."""
+        batches = range(1, self.wall(model) + 1)
+        return max((b for b in batches if self.at(model, b)[1] <= limit), default=0)
+
+
+def draw_cost_curves(
+    ax: Any,
+    offers: Sequence[Offer],
+    *,
+    limit: float | None = None,
+    model: inference.Model | None = None,
+    title: str = "A token gets cheaper with the batch, until a wall",
+    device: str = "",
+) -> Any:
+    """Draw USD per million tokens against the batch, one line per offer; return the Axes.
+
+    Each line ends in a cross where the card's memory is full. With ``limit`` (seconds per token of
+    one sequence) the part that is too slow is thin and dotted, and a ring marks the largest batch
+    within the limit. An offer of which not one sequence fits, or that costs nothing, is named and
+    not drawn. ``device`` names the card in the title, where it is the same for all.
+    """
+    model = model or inference.model()
+    ax = style.axes(ax, 4.3)
+    said, labels, absent = [], [], []
+    for (color, marker, _), offer in zip(SERIES, _few(offers), strict=False):
+        wall = offer.wall(model)
+        if wall < 1 or not _priced(offer.price):
+            absent.append(offer.label)
+            said.append(f"{offer.label}: not drawn, no sequence fits or no price.")
+            continue
+        usable = wall if limit is None else offer.usable(model, limit)
+        _curve(ax, offer, model, usable, wall, color, marker)
+        where = usable or wall
+        cost = offer.at(model, where)[0]
+        said.append(_said(offer, model, usable, wall, limit))
+        sum_up = f"{where}: {style.number(cost, 2)} USD" if usable else "too slow at any batch"
+        labels.append((where, cost, sum_up))
+    _dress(ax, "USD per million tokens")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    _log_ticks(ax)
+    ax.set_xlabel("batch, sequences at once, log scale", fontsize=TEXT, color=INK)
+    marks = "cross: memory full"
+    if limit is not None:
+        marks += f" · ring: last batch within {style.quantity(limit, 's')} per token"
+        marks += " · dotted: slower"
+    none = f"not drawn: {', '.join(absent)}" if absent else ""
+    more = " · ".join(filter(None, (marks, none)))
+    line = style.title(
+        ax, title, device or "cards at their datasheet peaks", "calculated", more, 74
+    )
+    if labels:
+        ax.margins(x=0.12, y=0.14)
+        style.legend(ax, columns=3)
+        style.place_labels(ax, labels)
+    style.describe(ax, f"{title} ({line}). Both axes are logarithmic. {' '.join(said)}")
+    return ax
+
+
+def draw_cost_explorer(
+    device: Any = "t4",
+    price: float = 0.59,
+    batch: int = 1,
+    context: int = 1024,
+    *,
+    limit: float = 0.05,
+    model: inference.Model | None = None,
+) -> Any:
+    """Draw cost above and latency below against the batch, with ``batch`` marked; return the Axes.
+
+    ``price`` in USD per hour, ``limit`` in seconds per token, drawn as a line. A batch that does
+    not fit is moved to the memory wall, and the headline says so. Calculated from the datasheet.
+    """
+    model, card = model or inference.model(), _device(device)
+    offer = Offer(card.name, card, price, context)
+    wall = offer.wall(model)
+    _, (top, low) = style.figure(5.8, rows=2)
+    for ax in (top, low):
+        style.axes(ax)
+    if wall < 1 or not _priced(price):
+        return _nothing(top, low, card, "Not one sequence fits" if wall < 1 else "No price")
+    chosen = min(max(1, batch), wall)
+    batches = _batches(wall)
+    points = [offer.at(model, b) for b in batches]
+    cost, step = offer.at(model, chosen)
+    usable = offer.usable(model, limit)
+    size, unit = style.scale(max(limit, points[-1][1]), "s")
+    top.plot(batches, [c for c, _ in points], color=BLUE, linewidth=2.2)
+    low.plot(batches, [s / size for _, s in points], color=BLUE, linewidth=2.2)
+    low.axhline(limit / size, color=VERMILLION, linewidth=1.4, linestyle=(0, (6, 3)), gid="limit")
+    for ax, y in ((top, cost), (low, step / size)):
+        ax.plot([chosen], [y], marker="o", markersize=9, color=INK, linestyle="", gid="chosen")
+        ax.axvline(wall, color=GREY, linestyle=(0, (1, 2)), linewidth=1.4, gid="wall")
+        if usable < wall:
+            ax.axvspan(max(usable, 0.8), wall, color=PALE, alpha=0.6, linewidth=0, zorder=0)
+    _dress(top, "USD per million tokens")
+    _dress(low, f"time per token ({unit})")
+    for ax in (top, low):
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(0.8, max(1400, wall * 1.3))  # the same for all settings: the wall should move
+    top.set_yscale("log")
+    _log_ticks(top, (1,))
+    top.set_ylim(min(0.01, points[-1][0] / 2), max(100, points[0][0] * 2))
+    _log_ticks(low)
+    low.set_ylim(0, 1.25 * max(limit, points[-1][1]) / size)
+    low.set_xlabel("batch, sequences at once, log scale", fontsize=TEXT, color=INK)
+    fits = "fits the limit" if step <= limit else "slower than the limit"
+    full = f"only {wall} fit: " if batch > wall else ""
+    head = f"{full}batch {chosen}, {style.number(cost, 3)} USD per million tokens"
+    more = f"{style.number(price, 3)} USD per hour · context {context:,} · {ROOFS}"
+    line = style.title(top, head[0].upper() + head[1:], card.name, "calculated", more, 74)
+    style.title(low, f"One token takes {style.quantity(step, 's')}: {fits}", card.name,
+                "calculated", "grey: too slow · dotted: memory full", 74)  # fmt: skip
+    low.annotate(f"limit {style.quantity(limit, 's')}", (0.8, limit / size), xytext=(4, 3),
+                 textcoords="offset points", fontsize=SMALL, color=INK)  # fmt: skip
+    style.describe(
+        top,
+        f"{head} ({line}). A token takes {style.quantity(step, 's')}, {fits} of "
+        f"{style.quantity(limit, 's')}. Memory is full at {wall} sequences; within the limit are "
+        f"{usable}. From batch 1 to {wall} the cost falls from {style.number(points[0][0], 3)} to "
+        f"{style.number(points[-1][0], 3)} USD and the time rises from "
+        f"{style.quantity(points[0][1], 's')} to {style.quantity(points[-1][1], 's')}.",
+    )
+    return top
+
+
+def draw_remedies(
+    ax: Any,
+    gains: Mapping[str, Mapping[str, float]],
+    *,
+    device: str,
+    origin: str = "calculated",
+    title: str = "What is left of the cost",
+) -> Any:
+    """Draw the cost of a token after each remedy as a share of the cost before; return the Axes.
+
+    ``gains[profile][remedy]``: cost before over cost after, above 0; others are left out and named.
+    """
+    remedies = list(dict.fromkeys(r for row in gains.values() for r in row))
+    if not remedies or len(remedies) > len(HATCHES):
+        raise ValueError(f"draw_remedies needs 1 to {len(HATCHES)} remedies, not {len(remedies)}.")
+    thick = 0.8 / len(remedies)
+    ax = style.axes(ax, 1.9 + 0.28 * len(gains) * len(remedies))
+    said, unknown = [], []
+    longest = 100.0
+    for row, (profile, by_remedy) in enumerate(gains.items()):
+        for i, remedy in enumerate(remedies):
+            gain = by_remedy.get(remedy, math.nan)
+            if not (math.isfinite(gain) and gain > 0):
+                unknown.append(f"{profile}, {remedy}")
+                continue
+            share = 100 / gain
+            longest = max(longest, share)
+            y = row + (i - (len(remedies) - 1) / 2) * thick
+            ax.barh(y, share, height=0.86 * thick, hatch=HATCHES[i], edgecolor=INK, linewidth=1.0,
+                    facecolor=(style.SKY, style.ORANGE, PAPER, style.GREEN)[i],
+                    label=remedy if row == 0 else None, gid=f"{profile}, {remedy}")  # fmt: skip
+            text = "no change" if 0.98 < gain < 1.02 else f"÷ {style.number(gain, 2)}"
+            ax.text(share + 1.5, y, text, va="center", fontsize=SMALL, color=INK)
+            said.append(f"{profile}, {remedy}: {share:.0f} %.")
+    ax.axvline(100, color=GREY, linewidth=1.2, linestyle=(0, (6, 3)), zorder=0)
+    ax.set_yticks(range(len(gains)), list(gains), fontsize=TEXT)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(gains) - 0.45, -0.55)
+    ax.set_xlim(0, longest * 1.2)
+    ax.set_xlabel("cost of a token, % of before", fontsize=TEXT, color=INK)
+    style.legend(ax, columns=len(remedies))
+    more = f"unknown: {'; '.join(unknown)}" if unknown else ""
+    line = style.title(ax, title, device, origin, more, 74)
+    style.describe(ax, f"{title} ({line}). Shares of the cost before. {' '.join(said)}")
+    return ax
+
+
+def _curve(
+    ax: Any, offer: Offer, model: inference.Model, usable: int, wall: int, color: str, marker: str
+) -> None:
+    """The line of one offer: full within the limit, thin and dotted beyond, a cross at the wall."""
+    good = _batches(usable) if usable else []
+    slow = [b for b in _batches(wall) if b > usable]
+    look = dict(color=color, label=offer.label)
+    if good:
+        ax.plot(good, [offer.at(model, b)[0] for b in good], linewidth=2.2, marker=marker,
+                markersize=5, **look)  # fmt: skip
+    if slow:
+        path = good[-1:] + slow
+        ax.plot(path, [offer.at(model, b)[0] for b in path], linewidth=1.3, linestyle=(0, (1, 2)),
+                **(look if not good else look | {"label": None}))  # fmt: skip
+    if good and usable < wall:
+        ax.plot([usable], [offer.at(model, usable)[0]], marker="o", markersize=11, color=color,
+                markerfacecolor="none", markeredgewidth=1.8, linestyle="", gid="ring")  # fmt: skip
+    ax.plot([wall], [offer.at(model, wall)[0]], marker="X", markersize=10, color=color,
+            markeredgecolor=INK, linestyle="", gid="wall")  # fmt: skip
+
+
+def _said(offer: Offer, model: inference.Model, usable: int, wall: int, limit: float | None) -> str:
+    first, last = offer.at(model, 1), offer.at(model, wall)
+    text = (
+        f"{offer.label}: from {style.number(first[0])} USD at batch 1 to {style.number(last[0])} "
+        f"USD at batch {wall}, where memory is full."
+    )
+    if limit is None:
+        return text
+    if not usable:
+        return f"{text} Too slow for the limit at any batch."
+    within = style.number(offer.at(model, usable)[0])
+    return f"{text} Within {style.quantity(limit, 's')} up to batch {usable}: {within} USD."
+
+
+def _nothing(top: Any, low: Any, card: Any, why: str) -> Any:
+    for ax in (top, low):
+        ax.axis("off")
+    line = style.title(top, f"{why}: nothing to draw", card.name, "calculated")
+    style.title(low, "Choose another context or price", card.name, "calculated")
+    style.describe(top, f"{why} ({line}). Nothing to draw.")
+    return top
+
+
+def _batches(last: int) -> list[int]:
+    """1, 2, 4, ... and ``last``."""
+    last = min(last, MOST_BATCH)
+    return sorted({2**k for k in range(last.bit_length())} | {last}) if last else []
+
+
+def _few(offers: Sequence[Offer]) -> Sequence[Offer]:
+    if not 1 <= len(offers) <= len(SERIES):
+        raise ValueError(f"draw_cost_curves keeps 1 to {len(SERIES)} offers apart.")
+    return offers
+
+
+def _priced(price: Any) -> bool:
+    return isinstance(price, int | float) and math.isfinite(price) and price > 0
+
+
+def _device(device: Any) -> Any:
+    return get(device) if isinstance(device, str) else device
+
+
+def _dress(ax: Any, ylabel: str) -> None:
+    ax.grid(True, axis="y", color=PALE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.set_ylabel(ylabel, fontsize=TEXT, color=INK)
+
+
+def _log_ticks(ax: Any, subs: Sequence[int] = (1, 2, 5)) -> None:
+    """Plain numbers on the ticks; up, where the axis is logarithmic, ``subs`` times powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    plain = FuncFormatter(lambda v, _: style.number(v))
+    ax.xaxis.set_major_formatter(plain)
+    ax.xaxis.set_minor_locator(NullLocator())
+    if ax.get_yscale() == "log":
+        ax.yaxis.set_major_locator(LogLocator(subs=subs))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.set_ylabel(f"{ax.get_ylabel()},\nlog scale", fontsize=TEXT, color=INK)
+    ax.yaxis.set_major_formatter(plain)
