@@ -26,9 +26,7 @@ def cost(device: Any = None, price: float = 0.6, limit: float = 0.05) -> None:
 
     explorer(
         draw,
-        price=Slider(
-            min(max(0.05, round(float(price), 2)), 15.0), 0.05, 15.0, 0.05, "USD per hour"
-        ),
+        price=Slider(start, 0.05, 15.0, 0.05, "USD per hour"),
         batch=Choice(1, BATCHES, "batch"),
         context=Choice(1024, CONTEXTS, "context"),
     )

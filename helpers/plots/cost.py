@@ -150,8 +150,17 @@ def draw_cost_explorer(
     line = style.title(top, head[0].upper() + head[1:], card.name, "calculated", more, 74)
     style.title(low, f"One token takes {style.quantity(step, 's')}: {fits}", card.name,
                 "calculated", "grey: too slow · dotted: memory full", 74)  # fmt: skip
-    low.annotate(f"limit {style.quantity(limit, 's')}", (0.8, limit / size), xytext=(4, 3),
-                 textcoords="offset points", fontsize=SMALL, color=INK)  # fmt: skip
+    low.annotate(
+        f"limit {style.quantity(limit, 's')}",
+        (1, limit / size),
+        xycoords=("axes fraction", "data"),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        fontsize=SMALL,
+        color=INK,
+        bbox=dict(facecolor=PAPER, edgecolor="none", pad=1.0),
+    )
     style.describe(
         top,
         f"{head} ({line}). A token takes {style.quantity(step, 's')}, {fits} of "
@@ -281,7 +290,7 @@ def _dress(ax: Any, ylabel: str) -> None:
 
 
 def _log_ticks(ax: Any, subs: Sequence[int] = (1, 2, 5)) -> None:
-    """Plain numbers on the ticks; up, where the axis is logarithmic, ``subs`` times powers of ten."""
+    """Plain numbers on the ticks; upwards, on a log axis, at ``subs`` times powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     plain = FuncFormatter(lambda v, _: style.number(v))
