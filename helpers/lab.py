@@ -6,7 +6,7 @@ below. `...` is welcome everywhere: it means "not started" and stops nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from helpers import checks, earlier, session
@@ -151,7 +151,10 @@ def case(exercise: str) -> dict[str, Any]:
     """The numbers of this exercise: yours alone, and the same each time you run the cell."""
     now = session.current(exercise)
     drawn = checks.case(exercise, now.evidence.seed)
-    print(f"{exercise}, your numbers: " + ", ".join(f"{k} = {_cell(v)}" for k, v in drawn.items()))
+    rows = {k: v for k, v in drawn.items() if isinstance(v, Mapping)}
+    print(f"{exercise}, your numbers: {_named(drawn.keys() - rows.keys(), drawn)}".rstrip())
+    for name, row in rows.items():
+        print(f"  {name}: {_named(row, row)}")
     return drawn
 
 
@@ -232,6 +235,11 @@ def _plain_answer(answer: Any, exercise: checks.Exercise, now: session.Session) 
         return ev.plain(answer)
     except TypeError as error:
         return {"unusable": str(error), "type": type(answer).__name__}
+
+
+def _named(keys: Collection[str], values: Mapping[str, Any]) -> str:
+    """The `keys` of `values` in words: a = 1, b = 2."""
+    return ", ".join(f"{key} = {_cell(value)}" for key, value in values.items() if key in keys)
 
 
 def _cell(value: Any) -> str:
