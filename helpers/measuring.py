@@ -127,10 +127,11 @@ def compare(
         outcome(exercise, prediction, a / b)
 
 
-def outcome(exercise: str, label: str, value: float) -> None:
+def outcome(exercise: str, label: str, value: float, *, origin: str | None = None) -> None:
     """Say how far the locked prediction `label` was from `value`, in its unit, and keep both.
 
-    Beside an option only the value is told. Notebook 09 shows all of them again.
+    Beside an option only the value is told. Notebook 09 shows all of them again. `origin="none"`
+    marks a value that this machine did not produce: calculated, or published by others.
     """
     session = current(exercise)
     guess = session.evidence.latest(exercise, "prediction", label)
@@ -148,7 +149,7 @@ def outcome(exercise: str, label: str, value: float) -> None:
     if session.replaying:
         print(said)
         return
-    origin = session.machine.origin
+    origin = origin or session.machine.origin
     details = {"label": label, "unit": guess.unit, "origin": origin}
     tell(session.record(exercise, "outcome", float(value), **details), said)
 

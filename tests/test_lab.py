@@ -495,6 +495,13 @@ def test_an_outcome_is_told_beside_its_prediction_and_kept(gpu, tmp_path, capsys
     assert "04-6" in capsys.readouterr().out
 
 
+def test_an_outcome_that_was_calculated_is_not_called_simulated(gpu, tmp_path, capsys):
+    lab.predict("04-6", 2, unit="times", label="speed-up")
+    lab.outcome("04-6", "speed-up", 3.0, origin="none")
+    assert "off by x1.50" in capsys.readouterr().out
+    assert kept(tmp_path).latest("04-6", "outcome", "speed-up").origin == "none"
+
+
 def test_a_revealed_time_is_an_outcome_too(gpu, tmp_path, capsys):
     x = torch.randn(2**22, device="cuda", dtype=torch.float16)
     lab.predict("04-4", 1.0, unit="ms")
@@ -551,6 +558,20 @@ def test_a_case_is_the_learners_own_and_stays(gpu, drawn, capsys):
     assert "04-90, your numbers: bytes = " in capsys.readouterr().out
     assert session.current().context().case("04-90") == first
     assert session.current().context().case("04-91") == {}
+
+
+def test_a_case_of_several_rows_is_shown_row_by_row(gpu, monkeypatch, capsys):
+    from helpers.checks import engine
+
+    rows = {"limit": 3, "A": {"host": 45.0, "moved": 6.8}, "B": {"host": 0.4, "moved": 7.0}}
+    made = engine.Exercise("04-92", lambda answer, context: None, case=lambda seed: rows)
+    monkeypatch.setitem(engine._registered, "04-92", made)
+    assert lab.case("04-92") == rows
+    assert capsys.readouterr().out.splitlines() == [
+        "04-92, your numbers: limit = 3",
+        "  A: host = 45, moved = 6.8",
+        "  B: host = 0.4, moved = 7",
+    ]
 
 
 def test_an_observed_function_is_run_by_its_exercise(gpu, drawn):

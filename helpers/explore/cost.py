@@ -28,5 +28,5 @@ def cost(device: Any = None, price: float = 0.6, limit: float = 0.05) -> None:
         draw,
         price=Slider(start, 0.05, 15.0, 0.05, "USD per hour"),
         batch=Choice(1, BATCHES, "batch"),
-        context=Choice(1024, CONTEXTS, "context"),
+        context=Choice(128, CONTEXTS, "context"),
     )

@@ -72,7 +72,7 @@ def draw_cost_curves(
         where = usable or wall
         cost = offer.at(model, where)[0]
         said.append(_said(offer, model, usable, wall, limit))
-        sum_up = f"{where}: {style.number(cost, 2)} USD" if usable else "too slow at any batch"
+        sum_up = f"batch {where}: {style.number(cost, 2)} USD" if usable else "too slow at any batch"
         labels.append((where, cost, sum_up))
     _dress(ax, "USD per million tokens")
     ax.set_xscale("log", base=2)
