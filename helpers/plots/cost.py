@@ -72,8 +72,8 @@ def draw_cost_curves(
         where = usable or wall
         cost = offer.at(model, where)[0]
         said.append(_said(offer, model, usable, wall, limit))
-        sum_up = f"batch {where}: {style.number(cost, 2)} USD" if usable else "too slow at any batch"
-        labels.append((where, cost, sum_up))
+        there = f"batch {where}: {style.number(cost, 2)} USD"
+        labels.append((where, cost, there if usable else "too slow at any batch"))
     _dress(ax, "USD per million tokens")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
