@@ -174,7 +174,6 @@ def _gain_mistakes(context: int) -> dict[str, float]:
         "forgot_tokens": gain_of(context) / MANY,
         "slower": MANY / gain_of(context),
         "inverted": 1 / gain_of(context),
-        "one_cache": MANY * (weights + cache) / (weights + cache),
         "keys_only": MANY * (weights + cache / 2) / (weights + MANY * cache / 2),
     }
 

@@ -7,8 +7,8 @@ from typing import Any
 from helpers import plots
 from helpers.explore.controls import Choice, Slider, device_of, explorer
 
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-CONTEXTS = (128, 512, 1024, 2048, 4096)
+BATCHES = (1, 4, 16, 64, 256)
+CONTEXTS = (128, 1024, 2048, 4096)
 
 
 def cost(device: Any = None, price: float = 0.6, limit: float = 0.05) -> None:

@@ -7,9 +7,10 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
-from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer, draw_remedies
+from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
+from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep

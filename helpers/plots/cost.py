@@ -1,9 +1,10 @@
-"""What a token costs: curves against the batch with a latency limit, and what remedies save."""
+"""What a token costs: curves against the batch, with the memory wall and a latency limit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,6 @@ from helpers.plots.style import BLUE, GREY, INK, PALE, PAPER, SERIES, SMALL, TEX
 
 ROOFS = "every card at its datasheet peaks: costs are lower bounds"
 MOST_BATCH = 4096
-HATCHES = ("", "///", "..", "xx")
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Offer:
 
     def usable(self, model: inference.Model, limit: float) -> int:
         """Return the largest batch that fits and whose step takes at most ``limit`` seconds."""
-        batches = range(1, self.wall(model) + 1)
-        return max((b for b in batches if self.at(model, b)[1] <= limit), default=0)
+        batches = range(1, self.wall(model) + 1)  # a step takes longer with every sequence
+        return bisect_right(batches, limit, key=lambda batch: self.at(model, batch)[1])
 
 
 def draw_cost_curves(
@@ -170,53 +170,6 @@ def draw_cost_explorer(
         f"{style.quantity(points[0][1], 's')} to {style.quantity(points[-1][1], 's')}.",
     )
     return top
-
-
-def draw_remedies(
-    ax: Any,
-    gains: Mapping[str, Mapping[str, float]],
-    *,
-    device: str,
-    origin: str = "calculated",
-    title: str = "What is left of the cost",
-) -> Any:
-    """Draw the cost of a token after each remedy as a share of the cost before; return the Axes.
-
-    ``gains[profile][remedy]``: cost before over cost after, above 0; others are left out and named.
-    """
-    remedies = list(dict.fromkeys(r for row in gains.values() for r in row))
-    if not remedies or len(remedies) > len(HATCHES):
-        raise ValueError(f"draw_remedies needs 1 to {len(HATCHES)} remedies, not {len(remedies)}.")
-    thick = 0.8 / len(remedies)
-    ax = style.axes(ax, 1.9 + 0.28 * len(gains) * len(remedies))
-    said, unknown = [], []
-    longest = 100.0
-    for row, (profile, by_remedy) in enumerate(gains.items()):
-        for i, remedy in enumerate(remedies):
-            gain = by_remedy.get(remedy, math.nan)
-            if not (math.isfinite(gain) and gain > 0):
-                unknown.append(f"{profile}, {remedy}")
-                continue
-            share = 100 / gain
-            longest = max(longest, share)
-            y = row + (i - (len(remedies) - 1) / 2) * thick
-            ax.barh(y, share, height=0.86 * thick, hatch=HATCHES[i], edgecolor=INK, linewidth=1.0,
-                    facecolor=(style.SKY, style.ORANGE, PAPER, style.GREEN)[i],
-                    label=remedy if row == 0 else None, gid=f"{profile}, {remedy}")  # fmt: skip
-            text = "no change" if 0.98 < gain < 1.02 else f"÷ {style.number(gain, 2)}"
-            ax.text(share + 1.5, y, text, va="center", fontsize=SMALL, color=INK)
-            said.append(f"{profile}, {remedy}: {share:.0f} %.")
-    ax.axvline(100, color=GREY, linewidth=1.2, linestyle=(0, (6, 3)), zorder=0)
-    ax.set_yticks(range(len(gains)), list(gains), fontsize=TEXT)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(gains) - 0.45, -0.55)
-    ax.set_xlim(0, longest * 1.2)
-    ax.set_xlabel("cost of a token, % of before", fontsize=TEXT, color=INK)
-    style.legend(ax, columns=len(remedies))
-    more = f"unknown: {'; '.join(unknown)}" if unknown else ""
-    line = style.title(ax, title, device, origin, more, 74)
-    style.describe(ax, f"{title} ({line}). Shares of the cost before. {' '.join(said)}")
-    return ax
 
 
 def _curve(
