@@ -335,7 +335,90 @@ def idle(answer: Any, context: Context) -> Outcome:
     raise Wrong(key, fraction=0.5, have=f"{usd(second)} on the faster card")
 
 
-# ---------------------------------------------------------------- the budget with a limit
+# ---------------------------------------------------------------- which remedy for whom
+
+REMEDIES = ("cuda graph", "8 bits", "batch x4")
+PROFILES = ("A", "B", "C")
+BOUND = {"A": "overhead", "B": "memory", "C": "compute"}
+
+
+def profiles_case(seed: int) -> dict[str, Any]:
+    """Three steps of a server, in ms: overhead-bound, memory-bound, compute-bound."""
+    rng = random.Random(f"08-8:{seed}")
+
+    def ms(low: float, high: float) -> float:
+        return round(rng.uniform(low, high), 1)
+
+    weights = ms(6, 7.5)
+    return {
+        "A": {"host": ms(38, 52), "weights moved": weights, "weights computed": 0.1, "cache": 0.3},
+        "B": {"host": 0.4, "weights moved": weights, "weights computed": 0.3, "cache": ms(0.4, 1)},
+        "C": {
+            "host": 2.5,
+            "weights moved": weights,
+            "weights computed": ms(80, 200),
+            "cache": ms(1, 3),
+        },
+    }
+
+
+def step_ms(profile: Mapping[str, float]) -> float:
+    """ms per step: the host, or the weights' part and the cache one after the other."""
+    kernels = max(profile["weights moved"], profile["weights computed"]) + profile["cache"]
+    return max(profile["host"], kernels)
+
+
+def gain_by(profile: Mapping[str, float], remedy: str) -> float:
+    """Cost of a token before over after the remedy."""
+    after, tokens = dict(profile), 1
+    if remedy == "cuda graph":
+        after["host"] = profile["host"] / 20
+    elif remedy == "8 bits":
+        after |= {k: profile[k] / 2 for k in ("weights moved", "weights computed")}
+    else:
+        after |= {k: profile[k] * 4 for k in ("weights computed", "cache")}
+        tokens = 4
+    return tokens * step_ms(profile) / step_ms(after)
+
+
+@exercise("08-8", case=profiles_case)
+def ranking(answer: Any, context: Context) -> Outcome:
+    """A third of the points per profile. Remedies within 3 percent of each other may swap.
+
+    The buckets that were named before are told and cost nothing.
+    """
+    drawn = context.case("08-8")
+    rows = table(answer, PROFILES)
+    read = {name: _order(name, rows[name]) for name in PROFILES}
+    wrong = []
+    for name in PROFILES:
+        gains = [gain_by(drawn[name], remedy) for remedy in read[name]]
+        if gains[0] < 0.97 * max(gains):
+            key = f"first_{name}_{read[name][0]}".lower().replace(" ", "_")
+            wrong.append(Wrong(key, have=f"{name}: {read[name][0]!r} first"))
+        elif gains[1] < 0.97 * gains[2]:
+            have = f"{name}: {read[name][1]!r} before {read[name][2]!r}"
+            wrong.append(Wrong("second", have=have))
+    if wrong:
+        wrong[0].fraction = 1 - len(wrong) / len(PROFILES)
+        raise wrong[0]
+    named = {name: context.prediction("08-8", name) for name in PROFILES}
+    held = sum(bool(p) and p.value == BOUND[name] for name, p in named.items())
+    if not any(named.values()):
+        return right("08-8")
+    return right("08-8", "held" if held == len(PROFILES) else "missed", held=held)
+
+
+def _order(name: str, row: Any) -> list[str]:
+    if not isinstance(row, list) or len(row) != len(REMEDIES):
+        raise Wrong("no_ranking", have=f"{name}: {row!r}"[:60])
+    order = [choice(item, REMEDIES, name) for item in row]
+    if len(set(order)) < len(REMEDIES):
+        raise Wrong("no_ranking", have=f"{name}: {order}"[:60])
+    return order
+
+
+# ---------------------------------------------------------------- second sitting: the budget
 
 OFFERS = {
     "l4": ("price.modal.l4",),
@@ -357,7 +440,7 @@ OFFERS = {
 
 def budget_case(seed: int) -> dict[str, Any]:
     """A context, a limit and one offer per card; redrawn until the cheapest wins by 5 percent."""
-    rng = random.Random(f"08-8:{seed}")
+    rng = random.Random(f"08-9:{seed}")
     while True:
         drawn: dict[str, Any] = {
             "context": rng.choice((1024, 1536, 2048, 2560)),
@@ -384,10 +467,10 @@ def usable(drawn: Mapping[str, Any], memory: bool = True, limit: bool = True) ->
     return found
 
 
-@exercise("08-8", case=budget_case)
+@exercise("08-9", case=budget_case)
 def budget(answer: Any, context: Context) -> Outcome:
     """A third each: the usable batches, the cheapest card, its cost."""
-    drawn = context.case("08-8")
+    drawn = context.case("08-9")
     found = usable(drawn)
     cells = table(answer, ("batches", "cheapest", "usd"))
     batches = table(cells["batches"], list(OFFERS))
@@ -406,7 +489,7 @@ def budget(answer: Any, context: Context) -> Outcome:
         raise problems[0]
     rent = min(OFFERS, key=lambda key: fact(drawn[key]).value)
     return right(
-        "08-8",
+        "08-9",
         "rent" if found[rent][0] else "none",
         name=devices.get(best).name,
         cost=usd(found[best][1]),
@@ -469,83 +552,7 @@ def _best_cost(_: Mapping, picked: str, cost: float, drawn: Mapping, found: Mapp
     )
 
 
-# ---------------------------------------------------------------- which remedy for whom
-
-REMEDIES = ("cuda graph", "8 bits", "batch x4")
-PROFILES = ("A", "B", "C")
-BOUND = {"A": "overhead", "B": "memory", "C": "compute"}
-
-
-def profiles_case(seed: int) -> dict[str, Any]:
-    """Three steps of a server, in ms: overhead-bound, memory-bound, compute-bound."""
-    rng = random.Random(f"08-9:{seed}")
-
-    def ms(low: float, high: float) -> float:
-        return round(rng.uniform(low, high), 1)
-
-    weights = ms(6, 7.5)
-    return {
-        "A": {"host": ms(38, 52), "weights moved": weights, "weights computed": 0.1, "cache": 0.3},
-        "B": {"host": 0.4, "weights moved": weights, "weights computed": 0.3, "cache": ms(0.4, 1)},
-        "C": {
-            "host": 2.5,
-            "weights moved": weights,
-            "weights computed": ms(80, 200),
-            "cache": ms(1, 3),
-        },
-    }
-
-
-def step_ms(profile: Mapping[str, float]) -> float:
-    """ms per step: the host, or the weights' part and the cache one after the other."""
-    kernels = max(profile["weights moved"], profile["weights computed"]) + profile["cache"]
-    return max(profile["host"], kernels)
-
-
-def gain_by(profile: Mapping[str, float], remedy: str) -> float:
-    """Cost of a token before over after the remedy."""
-    after, tokens = dict(profile), 1
-    if remedy == "cuda graph":
-        after["host"] = profile["host"] / 20
-    elif remedy == "8 bits":
-        after |= {k: profile[k] / 2 for k in ("weights moved", "weights computed")}
-    else:
-        after |= {k: profile[k] * 4 for k in ("weights computed", "cache")}
-        tokens = 4
-    return tokens * step_ms(profile) / step_ms(after)
-
-
-@exercise("08-9", case=profiles_case)
-def ranking(answer: Any, context: Context) -> Outcome:
-    """A third of the points per profile. Remedies within 3 percent of each other may swap."""
-    drawn = context.case("08-9")
-    rows = table(answer, PROFILES)
-    read = {name: _order(name, rows[name]) for name in PROFILES}
-    wrong = []
-    for name in PROFILES:
-        gains = [gain_by(drawn[name], remedy) for remedy in read[name]]
-        if gains[0] < 0.97 * max(gains):
-            key = f"first_{name}_{read[name][0]}".lower().replace(" ", "_")
-            wrong.append(Wrong(key, have=f"{name}: {read[name][0]!r} first"))
-        elif gains[1] < 0.97 * gains[2]:
-            have = f"{name}: {read[name][1]!r} before {read[name][2]!r}"
-            wrong.append(Wrong("second", have=have))
-    if wrong:
-        wrong[0].fraction = 1 - len(wrong) / len(PROFILES)
-        raise wrong[0]
-    return right("08-9")
-
-
-def _order(name: str, row: Any) -> list[str]:
-    if not isinstance(row, list) or len(row) != len(REMEDIES):
-        raise Wrong("no_ranking", have=f"{name}: {row!r}"[:60])
-    order = [choice(item, REMEDIES, name) for item in row]
-    if len(set(order)) < len(REMEDIES):
-        raise Wrong("no_ranking", have=f"{name}: {order}"[:60])
-    return order
-
-
-# ---------------------------------------------------------------- second sitting
+# ---------------------------------------------------------------- the ladder
 
 
 def left_over(rung: str, bits: int) -> float:

@@ -15,12 +15,13 @@
 # %% [markdown]
 # # 08 · From bottlenecks to money
 #
-# **40 minutes**, and an optional second sitting of 15. You will be able to
+# **40 minutes**, and an optional second sitting of 25. You will be able to
 #
 # - turn a rent per hour and a speed into a cost per million tokens,
 # - say how much cheaper a larger batch makes a token, and what stops it,
-# - choose a card and a batch under a latency limit,
-# - pick the remedy that pays, and name the two that would be wasted.
+# - say why a faster card can save nothing,
+# - pick the remedy that pays, and name the ones that would be wasted,
+# - choose a card and a batch under a latency limit (second sitting).
 #
 # Each exercise has one answer variable, a check below it, and a hint in two steps:
 # `lab.hint("08-3")`. What you predict, measure and answer is kept when you run a cell twice or
@@ -249,11 +250,12 @@ if runs:
 lab.ledger("08-4", ["batch 1", "batch 32"])
 
 # %% [markdown]
-# The ledger says where the longer step goes: into memory, not into arithmetic. The weights crossed
-# once in both runs. The caches crossed once **each**, and 32 of them outweigh the weights of the
-# layer. (On the simulated card the model made these times from the bytes, so the two must agree.
-# On a real card hatched parts are questions: a kernel that reads 32 short caches may be further
-# from the roof than one that reads a single large matrix.)
+# The weights crossed once in both runs. The caches crossed once **each**, and 32 of them outweigh
+# the weights of the layer. So on a GPU the ledger puts the longer step into memory, not into
+# arithmetic. (A CPU does less arithmetic per byte; there the longer step may be both. And on the
+# simulated card the model made these times from the bytes, so that they must agree.) Hatched parts
+# are questions: a kernel that reads many short caches, for one, may stay further from the roof than
+# one that reads a single large matrix.
 #
 # ## 3 · The same with the whole model
 #
@@ -332,9 +334,9 @@ for card in cards:
 lab.check("08-6", table)
 
 # %%
-if table is not ...:
-    for key, row in table.items():
-        print(f"{devices.get(key).name:16}" + "".join(f"{name} {value:8.4g}   " for name, value in row.items()))
+if isinstance(table, dict) and all(isinstance(line, dict) for line in table.values()):
+    for key, line in table.items():
+        print(f"{key:14}" + "".join(f"{name} {value!s:<9.7}" for name, value in line.items()))
     print("(calculated from datasheets: nothing was timed)")
 
 # %% [markdown]
@@ -367,15 +369,16 @@ for roof in lab.roofs():
 # The published runs are gpt-fast on an A100 80 GB limited to {{fact:result.gpt_fast.power}}, and
 # TensorRT-LLM on an A100 (its caches fill 68 GB at the end, so it was the one of 80). Both cost
 # about 1.3 to 1.4 times the floor. Plan with that, not with the floor. And mind the last
-# lines: the datasheet, what others sustained and your own ceiling are three different prices for
-# the same work. (On the simulated card the ceiling was set to published figures, or to a share of
+# lines: where there are several, they are several prices for the same work: what the datasheet
+# promises, what others sustained, and your own ceiling. (On the simulated card the ceiling was set to published figures, or to a share of
 # the datasheet where there are none: here it only comes back.)
 # <!-- derived: 80 GB; 68 GB -->
 #
 # ## 5 · The hours nobody asks
 #
 # All of this was for a card that always has customers. Most have not: the requests of a product
-# come by day, and a batch of a hundred needs a hundred people typing at the same moment.
+# come by day, and a batch of a hundred needs a hundred people who wait for an answer at the same
+# moment.
 
 # %%
 load = lab.case("08-7")
@@ -403,66 +406,9 @@ lab.check("08-7", bill)
 # %% [markdown]
 # Keep this before any tuning: **a faster program saves money only if the saved time is used**, by
 # more customers or by giving the card back.
-#
-# ## 6 · A limit on waiting
-#
-# Each customer waits for the whole step, however many share it. So a product has a limit: so many
-# ms per token and no more. With it a card has two walls, and the nearer one counts:
-#
-# - the **memory wall**: one more sequence does not fit,
-# - the **latency limit**: one more sequence fits, and makes everybody wait too long.
-#
-# There is a rule of thumb in it. Once memory-bound, a step reads all that lies in memory, once. A
-# card that needs longer to read its whole memory than the limit allows can never use all of it.
-# Divide capacity by bandwidth: that is what notebook 01 did.
-
-# %%
-for card in cards:
-    print(f"{card.name:16} reads 92 % of its memory in {0.92 * card.memory / card.bandwidth * 1e3:5.1f} ms")
-budget = lab.case("08-8")
-for key in ("l4", "a100_80_sxm", "h100_sxm"):
-    print(f"  {devices.get(key).name:16} {show(budget[key])}")
 
 # %% [markdown]
-# **08-8.** You have three offers, a context and a limit on the time of a step: they are yours
-# alone. For each card, find the largest batch that keeps both walls, 0 if not even one sequence
-# does. Then name the card with the cheapest token at its batch, and what a million of them costs.
-# `fact(budget["l4"]).value` is a price; every card at its datasheet peak.
-
-# %% nbgrader={"grade": false, "grade_id": "08-8-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-plan = {"batches": {"l4": ..., "a100_80_sxm": ..., "h100_sxm": ...}, "cheapest": ..., "usd": ...}
-### BEGIN SOLUTION
-batches, costs = {}, {}
-for key in plan["batches"]:
-    card = devices.get(key)
-    roof, limit = roofline.datasheet(card), budget["limit_ms"] / 1e3
-    most = inference.largest_batch(llama, card.memory, budget["context"])
-    batch = 0
-    while batch < most and inference.decode(llama, roof, batch + 1, budget["context"]).seconds <= limit:
-        batch += 1
-    batches[key] = batch
-    if batch:
-        step = inference.decode(llama, roof, batch, budget["context"]).seconds
-        costs[key] = cost_per_million(fact(budget[key]).value, batch / step)
-cheapest = min(costs, key=costs.get)
-plan = {"batches": batches, "cheapest": cheapest, "usd": costs[cheapest]}
-### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "08-8", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-lab.check("08-8", plan)
-
-# %%
-if plan["cheapest"] is ...:
-    print("The picture of your three offers comes when the plan is filled.")
-else:
-    lines = [plots.Offer(devices.get(key).name, key, fact(budget[key]).value, budget["context"])
-             for key in ("l4", "a100_80_sxm", "h100_sxm")]
-    title = f"Your three offers, context {budget['context']:,}"
-    axes = plots.draw_cost_curves(None, lines, limit=budget["limit_ms"] / 1e3, title=title)
-    plots.show(axes.figure)
-
-# %% [markdown]
-# ## 7 · Which remedy pays
+# ## 6 · Which remedy pays
 #
 # First the bucket, then the remedy. A remedy for another bucket costs work and saves nothing.
 #
@@ -485,7 +431,7 @@ else:
 # computing the weights' products takes, and the reading of the caches.
 
 # %%
-profiles = lab.case("08-9")
+profiles = lab.case("08-8")
 
 # %% [markdown]
 # The rule: the weights' part takes the **larger** of moved and computed, the cache comes on top,
@@ -496,11 +442,22 @@ profiles = lab.case("08-9")
 # - `"batch x4"`: four times the sequences; `weights computed` and `cache` times 4, and 4 times the
 #   tokens.
 #
-# **08-9.** Name the bucket of each server to yourself. Then rank the remedies for each, by what a
-# token costs afterwards, the best one first. Where two leave the same, either order is right. The
-# picture below tells whether your ranking held.
+# First the verdict: name the bucket of each server. It is locked, it costs nothing, and the nine
+# answers that follow from it will tell whether it was more than a label.
 
-# %% nbgrader={"grade": false, "grade_id": "08-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "08-8-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
+buckets = {"A": ..., "B": ..., "C": ...}  # "memory", "compute" or "overhead"
+### BEGIN SOLUTION
+buckets = {"A": "overhead", "B": "memory", "C": "compute"}
+### END SOLUTION
+for server, bucket in buckets.items():
+    lab.predict("08-8", bucket, label=server, options=["memory", "compute", "overhead"])
+
+# %% [markdown]
+# **08-8.** Rank the remedies for each server, by what a token costs afterwards, the best one first.
+# Where two leave the same, either order is right.
+
+# %% nbgrader={"grade": false, "grade_id": "08-8-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ranking = {"A": ..., "B": ..., "C": ...}  # each a list of "cuda graph", "8 bits", "batch x4"
 ### BEGIN SOLUTION
 ranking = {
@@ -510,8 +467,8 @@ ranking = {
 }
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "08-9", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-lab.check("08-9", ranking)
+# %% nbgrader={"grade": true, "grade_id": "08-8", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("08-8", ranking)
 
 # %%
 def step_ms(host, moved, computed, cache):
@@ -527,7 +484,7 @@ def gains_of(profile):
             "batch x4": 4 * before / step_ms(h, m, 4 * c, 4 * k)}
 
 
-if ... in ranking.values():
+if not isinstance(ranking, dict) or ... in ranking.values():
     print("The picture of the nine answers comes when the ranking is filled.")
 else:
     axes = plots.draw_remedies(None, {name: gains_of(p) for name, p in profiles.items()},
@@ -535,9 +492,9 @@ else:
     plots.show(axes.figure)
 
 # %% [markdown]
-# A is overhead-bound, B memory-bound, C compute-bound (a server that reads long prompts). Each
-# remedy wins once. This was one verdict each, put to three tests: a bucket named rightly tells all
-# nine bars in advance.
+# A waits for its CPU. B makes tokens and waits for bytes. C reads long prompts and waits for
+# arithmetic. Each remedy wins once. One verdict for each server, put to three tests: a bucket that
+# is named rightly tells its bars in advance.
 #
 # This is the end of the core. Fill the recap at the bottom (08-11) now if your 40 minutes are over,
 # and come back for the rest.
@@ -546,6 +503,64 @@ else:
 #
 # # Second sitting (optional)
 #
+# ## 7 · A limit on waiting
+#
+# Each customer waits for the whole step, however many share it. So a product has a limit: so many
+# ms per token and no more. With it a card has two walls, and the nearer one counts:
+#
+# - the **memory wall**: one more sequence does not fit,
+# - the **latency limit**: one more sequence fits, and makes everybody wait too long.
+#
+# There is a rule of thumb in it. Once memory-bound, a step reads all that lies in memory, once. A
+# card that needs longer to read its whole memory than the limit allows can never use all of it.
+# Divide capacity by bandwidth, as notebook 01 did. (92 % is the share that `largest_batch` fills.)
+
+# %%
+for card in cards:
+    print(f"{card.name:16} reads 92 % of its memory in {0.92 * card.memory / card.bandwidth * 1e3:5.1f} ms")
+budget = lab.case("08-9")
+for key in ("l4", "a100_80_sxm", "h100_sxm"):
+    print(f"  {devices.get(key).name:16} {show(budget[key])}")
+
+# %% [markdown]
+# **08-9.** You have three offers, a context and a limit on the time of a step: they are yours
+# alone. For each card, find the largest batch that keeps both walls, 0 if not even one sequence
+# does. Then name the card with the cheapest token at its batch, and what a million of them costs.
+# `fact(budget["l4"]).value` is a price; every card at its datasheet peak.
+
+# %% nbgrader={"grade": false, "grade_id": "08-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+plan = {"batches": {"l4": ..., "a100_80_sxm": ..., "h100_sxm": ...}, "cheapest": ..., "usd": ...}
+### BEGIN SOLUTION
+batches, costs = {}, {}
+for key in plan["batches"]:
+    card = devices.get(key)
+    roof, limit = roofline.datasheet(card), budget["limit_ms"] / 1e3
+    most = inference.largest_batch(llama, card.memory, budget["context"])
+    batch = 0
+    while batch < most and inference.decode(llama, roof, batch + 1, budget["context"]).seconds <= limit:
+        batch += 1
+    batches[key] = batch
+    if batch:
+        step = inference.decode(llama, roof, batch, budget["context"]).seconds
+        costs[key] = cost_per_million(fact(budget[key]).value, batch / step)
+cheapest = min(costs, key=costs.get)
+plan = {"batches": batches, "cheapest": cheapest, "usd": costs[cheapest]}
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "08-9", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+lab.check("08-9", plan)
+
+# %%
+if not isinstance(plan, dict) or plan.get("cheapest", ...) is ...:
+    print("The picture of your three offers comes when the plan is filled.")
+else:
+    lines = [plots.Offer(devices.get(key).name, key, fact(budget[key]).value, budget["context"])
+             for key in ("l4", "a100_80_sxm", "h100_sxm")]
+    title = f"Your three offers, context {budget['context']:,}"
+    axes = plots.draw_cost_curves(None, lines, limit=budget["limit_ms"] / 1e3, title=title)
+    plots.show(axes.figure)
+
+# %% [markdown]
 # ## 8 · Half the bytes, not half the bill
 #
 # The same ladder, batch 1, on an A100 80 GB: fp16 {{fact:result.gpt_fast.compiled}}, int8 weights
@@ -604,7 +619,7 @@ else:
 # ## 9 · Play with the walls
 #
 # Cost above, time per token below, for the first card of your list; the limit is 50 ms. Which of
-# the two walls comes first at a context of 128, and at 4,096? The rule of thumb of section 6 tells
+# the two walls comes first at a context of 128, and at 4,096? The rule of thumb of section 7 tells
 # in advance: compare the limit with the time in which the card reads its memory. It fails where the
 # arithmetic takes over, at short contexts and large batches. <!-- derived: 50 ms -->
 

@@ -95,12 +95,12 @@ LEFT = {"fp16": nb08.left_over("compiled", 16), "int8": nb08.left_over("int8", 8
 STUBS = {
     "08-5": {128: ..., 1024: ..., 2048: ...},
     "08-7": {"usd": ..., "usd on a card twice as fast": ...},
-    "08-8": {
+    "08-9": {
         "batches": {"l4": ..., "a100_80_sxm": ..., "h100_sxm": ...},
         "cheapest": ...,
         "usd": ...,
     },
-    "08-9": {"A": ..., "B": ..., "C": ...},
+    "08-8": {"A": ..., "B": ..., "C": ...},
     "08-10": {"fp16": ..., "int8": ...},
     "08-11": {"memory": ..., "compute": ..., "overhead": ...},
 }
@@ -146,15 +146,15 @@ def right_forms(context):
         ("08-7", {k: round(v, 2) for k, v in bill.items()}),
         ("08-7", {k: np.float64(v) for k, v in reversed(bill.items())}),
         ("08-7", {k: [v] for k, v in bill.items()}),
-        ("08-8", plan),
-        ("08-8", plan | {"cheapest": plan["cheapest"].upper(), "usd": plan["usd"] * 1.01}),
-        ("08-8", plan | {"batches": {k: np.int64(v) for k, v in plan["batches"].items()}}),
-        ("08-8", plan | {"batches": {k: max(0, v - 1) for k, v in plan["batches"].items()}}),
-        ("08-8", plan | {"usd": round(plan["usd"], 3)}),
-        ("08-9", RANKING),
-        ("08-9", RANKING | {"C": ["8 bits", "batch x4", "cuda graph"]}),
-        ("08-9", {k: [item.upper() for item in v] for k, v in RANKING.items()}),
-        ("08-9", {k: tuple(v) for k, v in reversed(RANKING.items())}),
+        ("08-9", plan),
+        ("08-9", plan | {"cheapest": plan["cheapest"].upper(), "usd": plan["usd"] * 1.01}),
+        ("08-9", plan | {"batches": {k: np.int64(v) for k, v in plan["batches"].items()}}),
+        ("08-9", plan | {"batches": {k: max(0, v - 1) for k, v in plan["batches"].items()}}),
+        ("08-9", plan | {"usd": round(plan["usd"], 3)}),
+        ("08-8", RANKING),
+        ("08-8", RANKING | {"C": ["8 bits", "batch x4", "cuda graph"]}),
+        ("08-8", {k: [item.upper() for item in v] for k, v in RANKING.items()}),
+        ("08-8", {k: tuple(v) for k, v in reversed(RANKING.items())}),
         ("08-10", LEFT),
         ("08-10", {k: round(v, 1) for k, v in LEFT.items()}),
         ("08-10", {"fp16": np.float32(2.86), "int8": torch.tensor(3.11)}),
@@ -260,31 +260,31 @@ def wrong_forms(context):
         ("08-7", bill | {"usd": bill["usd"] * 1.3}, "off"),
         ("08-7", {"usd": bill["usd"]}, "rows_missing"),
         ("08-7", bill | {"usd": None}, "none"),
-        ("08-8", plan | {"batches": plan_of(limit=False)["batches"]}, "limit_ignored"),
-        ("08-8", plan | {"batches": plan_of(memory=False)["batches"]}, "memory_ignored"),
-        ("08-8", plan | {"batches": plan["batches"] | {"l4": 1}}, "not_even_one"),
-        ("08-8", plan | {"batches": plan["batches"] | {best: 5}}, "off_batch"),
-        ("08-8", plan | {"cheapest": "l4"}, "too_slow"),
-        ("08-8", plan | {"cheapest": other}, "not_cheapest"),
-        ("08-8", plan | {"cheapest": "t4"}, "not_an_option"),
-        ("08-8", plan | {"usd": plan["usd"] * batch}, "steps"),
-        ("08-8", plan | {"usd": nb08.per_million(rent, 1 / alone)}, "batch_1"),
-        ("08-8", plan | {"usd": plan["usd"] * 1.2}, "off"),
-        ("08-8", plan | {"usd": nan}, "not_finite"),
-        ("08-8", plan | {"batches": 16}, "not_a_table"),
-        ("08-8", plan | {"batches": {"l4": 1}}, "rows_missing"),
-        ("08-9", RANKING | {"A": ["8 bits", "cuda graph", "batch x4"]}, "first_a_8_bits"),
-        ("08-9", RANKING | {"A": ["batch x4", "cuda graph", "8 bits"]}, "first_a_batch_x4"),
-        ("08-9", RANKING | {"B": ["cuda graph", "8 bits", "batch x4"]}, "first_b_cuda_graph"),
-        ("08-9", RANKING | {"B": ["8 bits", "batch x4", "cuda graph"]}, "first_b_8_bits"),
-        ("08-9", RANKING | {"C": ["cuda graph", "8 bits", "batch x4"]}, "first_c_cuda_graph"),
-        ("08-9", RANKING | {"C": ["batch x4", "8 bits", "cuda graph"]}, "first_c_batch_x4"),
-        ("08-9", RANKING | {"A": ["cuda graph", "8 bits", "batch x4"]}, "second"),
-        ("08-9", RANKING | {"A": ["cuda graph", "8 bits"]}, "no_ranking"),
-        ("08-9", RANKING | {"A": ["cuda graph"] * 3}, "no_ranking"),
-        ("08-9", RANKING | {"A": "cuda graph"}, "no_ranking"),
-        ("08-9", RANKING | {"A": ["graph", "8 bits", "batch x4"]}, "not_an_option"),
-        ("08-9", {"A": RANKING["A"]}, "rows_missing"),
+        ("08-9", plan | {"batches": plan_of(limit=False)["batches"]}, "limit_ignored"),
+        ("08-9", plan | {"batches": plan_of(memory=False)["batches"]}, "memory_ignored"),
+        ("08-9", plan | {"batches": plan["batches"] | {"l4": 1}}, "not_even_one"),
+        ("08-9", plan | {"batches": plan["batches"] | {best: 5}}, "off_batch"),
+        ("08-9", plan | {"cheapest": "l4"}, "too_slow"),
+        ("08-9", plan | {"cheapest": other}, "not_cheapest"),
+        ("08-9", plan | {"cheapest": "t4"}, "not_an_option"),
+        ("08-9", plan | {"usd": plan["usd"] * batch}, "steps"),
+        ("08-9", plan | {"usd": nb08.per_million(rent, 1 / alone)}, "batch_1"),
+        ("08-9", plan | {"usd": plan["usd"] * 1.2}, "off"),
+        ("08-9", plan | {"usd": nan}, "not_finite"),
+        ("08-9", plan | {"batches": 16}, "not_a_table"),
+        ("08-9", plan | {"batches": {"l4": 1}}, "rows_missing"),
+        ("08-8", RANKING | {"A": ["8 bits", "cuda graph", "batch x4"]}, "first_a_8_bits"),
+        ("08-8", RANKING | {"A": ["batch x4", "cuda graph", "8 bits"]}, "first_a_batch_x4"),
+        ("08-8", RANKING | {"B": ["cuda graph", "8 bits", "batch x4"]}, "first_b_cuda_graph"),
+        ("08-8", RANKING | {"B": ["8 bits", "batch x4", "cuda graph"]}, "first_b_8_bits"),
+        ("08-8", RANKING | {"C": ["cuda graph", "8 bits", "batch x4"]}, "first_c_cuda_graph"),
+        ("08-8", RANKING | {"C": ["batch x4", "8 bits", "cuda graph"]}, "first_c_batch_x4"),
+        ("08-8", RANKING | {"A": ["cuda graph", "8 bits", "batch x4"]}, "second"),
+        ("08-8", RANKING | {"A": ["cuda graph", "8 bits"]}, "no_ranking"),
+        ("08-8", RANKING | {"A": ["cuda graph"] * 3}, "no_ranking"),
+        ("08-8", RANKING | {"A": "cuda graph"}, "no_ranking"),
+        ("08-8", RANKING | {"A": ["graph", "8 bits", "batch x4"]}, "not_an_option"),
+        ("08-8", {"A": RANKING["A"]}, "rows_missing"),
         ("08-10", LEFT | {"int8": 1e3 / 157.4 - nb08.trip(16) * 1e3}, "not_halved"),
         ("08-10", {"fp16": 1e3 / 107, "int8": 1e3 / 157.4}, "whole_step"),
         ("08-10", LEFT | {"fp16": nb08.trip(16) * 1e3}, "the_trip"),
@@ -351,10 +351,10 @@ def test_each_wrong_part_costs_its_share(t4):
     assert fraction("08-6", table_of(l4__ms=1e6)) == 0.75
     assert fraction("08-7", bill_of() | {"usd": 1e6}) == 0.5
     assert fraction("08-7", {k: v / 2 for k, v in bill_of().items()}) == 0.0
-    assert fraction("08-8", plan_of() | {"cheapest": "l4"}) == pytest.approx(2 / 3)
-    assert fraction("08-8", plan_of() | {"cheapest": "l4", "usd": 1e6}) == pytest.approx(1 / 3)
+    assert fraction("08-9", plan_of() | {"cheapest": "l4"}) == pytest.approx(2 / 3)
+    assert fraction("08-9", plan_of() | {"cheapest": "l4", "usd": 1e6}) == pytest.approx(1 / 3)
     swapped = RANKING | {"A": ["8 bits", "cuda graph", "batch x4"]}
-    assert fraction("08-9", swapped) == pytest.approx(2 / 3)
+    assert fraction("08-8", swapped) == pytest.approx(2 / 3)
     assert fraction("08-10", LEFT | {"fp16": 1.0}) == 0.5
 
 
@@ -447,7 +447,7 @@ def budget_at(wanted):
 def grade_budget(seed, **changes):
     where = learner("t4")
     where.evidence.seed = seed
-    return checks.grade("08-8", plain(plan_of(seed) | changes), where)
+    return checks.grade("08-9", plain(plan_of(seed) | changes), where)
 
 
 def test_a_card_that_is_too_slow_at_any_batch_is_told():
@@ -513,3 +513,16 @@ def test_a_gain_is_the_ratio_of_the_samples_medians(t4):
     good[:2] = [good[0] / 2] * 2
     assert checks.grade("08-4", gain(t4) * 2, t4).state == "right"
     assert math.isclose(gain(t4) * 2, 14.3, rel_tol=0.01)
+
+
+def test_the_buckets_named_before_are_told_and_cost_nothing(t4):
+    def said(**buckets):
+        for name, bucket in buckets.items():
+            t4.evidence.add(Record("08-8", "prediction", bucket, label=name))
+        outcome = checks.grade("08-8", plain(RANKING), t4)
+        assert outcome.fraction == 1.0
+        return outcome.insight
+
+    assert "First the bucket" in said()
+    assert "2 of your 3 buckets" in said(A="overhead", B="memory", C="memory")
+    assert "all three buckets" in said(C="compute")
