@@ -245,17 +245,32 @@ gain = 32 * runs["batch 1"].median / runs["batch 32"].median
 lab.check("08-4", gain)
 
 # %%
-if runs:
+def book(took, trip):
+    """A ledger with one row: what moving the bytes explains of a time, and what is left over."""
+    row = roofline.Row("memory", trip, trip / took)
+    return roofline.Ledger(took, (row,), took - trip, 1 - trip / took)
+
+
+if not runs:
+    print("Nothing measured yet, so there is nothing to explain.")
+else:
     lab.outcome("08-4", "cheaper", 32 * runs["batch 1"].median / runs["batch 32"].median)
-lab.ledger("08-4", ["batch 1", "batch 32"])
+    books, speed = {}, lab.ceiling().bandwidth / 1e6  # MB per second, as your machine copies
+    for name, batch in (("batch 1", 1), ("batch 32", 32)):
+        once, each = weights_mb / speed, batch * cache_mb / speed
+        books[name] = book(runs[name].median, once + each)
+        print(f"{name}: weights {once * 1e3:.3g} ms, caches {each * 1e3:.3g} ms at this "
+              f"{lab.ceiling().label}; the step took {runs[name].median * 1e3:.3g} ms")
+    axes = plots.draw_ledger(None, books, gpu.origin, gpu.name, title="What the bytes explain")
+    plots.show(axes.figure)
 
 # %% [markdown]
 # The weights crossed once in both runs. The caches crossed once **each**, and 32 of them outweigh
-# the weights of the layer. So on a GPU the ledger puts the longer step into memory, not into
-# arithmetic. (A CPU does less arithmetic per byte; there the longer step may be both. And on the
-# simulated card the model made these times from the bytes, so that they must agree.) Hatched parts
-# are questions: a kernel that reads many short caches, for one, may stay further from the roof than
-# one that reads a single large matrix.
+# the weights of the layer. On a GPU these bytes explain most of both bars. (A CPU does less
+# arithmetic per byte, and part of its longer step is arithmetic. And on the simulated card the model
+# made these times from the bytes, so they nearly agree.) Hatched parts are questions: a kernel that
+# reads many short caches, for one, may stay further from the roof than one that reads a single
+# large matrix. The CPU is not in these times: `lab.measure` keeps the queue full.
 #
 # ## 3 · The same with the whole model
 #
@@ -600,9 +615,7 @@ else:
     books = {}
     for name, rung, bits in [("fp16", "compiled", 16), ("int8", "int8", 8), ("int4", "int4", 4)]:
         took = 1 / fact(f"result.gpt_fast.{rung}").value
-        part = llama.step_weights * bits / 16 / a100.bandwidth
-        row = roofline.Row("memory", part, part / took)
-        books[name] = roofline.Ledger(took, (row,), took - part, 1 - part / took)
+        books[name] = book(took, llama.step_weights * bits / 16 / a100.bandwidth)
     axes = plots.draw_ledger(None, books, "measured", "A100 80 GB, published runs of gpt-fast",
                              title="Half the weights, the same left-over")
     plots.show(axes.figure)
