@@ -127,10 +127,11 @@ def compare(
         outcome(exercise, prediction, a / b)
 
 
-def outcome(exercise: str, label: str, value: float) -> None:
+def outcome(exercise: str, label: str, value: float, *, origin: str = "") -> None:
     """Say how far the locked prediction `label` was from `value`, in its unit, and keep both.
 
-    Beside an option only the value is told. Notebook 09 shows all of them again.
+    Beside an option only the value is told. Notebook 09 shows all of them again. `origin` is where
+    the value comes from, by default the machine: "none" for what no machine timed.
     """
     session = current(exercise)
     guess = session.evidence.latest(exercise, "prediction", label)
@@ -148,8 +149,7 @@ def outcome(exercise: str, label: str, value: float) -> None:
     if session.replaying:
         print(said)
         return
-    origin = session.machine.origin
-    details = {"label": label, "unit": guess.unit, "origin": origin}
+    details = {"label": label, "unit": guess.unit, "origin": origin or session.machine.origin}
     tell(session.record(exercise, "outcome", float(value), **details), said)
 
 

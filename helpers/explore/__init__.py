@@ -12,6 +12,7 @@ from helpers.explore.controls import (
     static_reason,
     static_twin,
 )
+from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "MOST_CONTROLS",
     "Choice",
     "Slider",
+    "diagnosis",
     "explorer",
     "fusion",
     "static_reason",

@@ -7,8 +7,11 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
+from helpers.plots.factories import draw_factories
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
+from helpers.plots.predictions import draw_predictions
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -28,8 +31,11 @@ __all__ = [
     "Point",
     "alt_text",
     "draw_bars",
+    "draw_diagnosis",
+    "draw_factories",
     "draw_fusion_explorer",
     "draw_ledger",
+    "draw_predictions",
     "draw_roofline",
     "draw_sweep",
     "draw_timeline",
