@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from helpers import checks
-from helpers.checks import Context, nb09
+from helpers.checks import Context, Outcome, nb09
 from helpers.checks.catalogue import text
 from helpers.evidence import Evidence
 
@@ -34,7 +35,8 @@ class Topic:
     right: int
     answered: int
     all: int
-    repeat: bool  # a mistake points to this notebook
+    repeat: bool  # the newest answer has a mistake that points to this notebook
+    stumbled: bool  # the first attempt had one
 
     @property
     def name(self) -> str:
@@ -49,37 +51,58 @@ class Topic:
             return text("topics.none")
         if self.answered < self.all:
             return text("topics.open", **values)
-        return text("topics.solid", **values)
+        return text("topics.later" if self.stumbled else "topics.solid", **values)
 
 
 def by_topic(evidence: Evidence, context: Context) -> list[Topic]:
-    """One row per notebook 01 to 08, from the newest answers of notebook 09.
+    """One row per notebook 01 to 08, from the answers of notebook 09.
 
     An exercise that is not yet right points to the notebook of its first mistake, or to all that
     it needs where the mistake does not say. Its answers are judged again, so that the mistake is
     known by name. The notebooks before that one in the exercise's list are right; those after it
     are not known yet, and what was not answered points nowhere.
     """
+    context = replace(context, evidence=evidence, seed=evidence.seed)
     right: dict[str, int] = dict.fromkeys(STEMS, 0)
     answered, asked = dict(right), dict(right)
     repeat: set[str] = set()
+    stumbled: set[str] = set()
     for exercise, notebooks in nb09.TOPICS.items():
-        last = evidence.latest(exercise, "answer")
-        given = last.value.get("answer", ...) if last and isinstance(last.value, dict) else ...
-        outcome = checks.grade(exercise, given, context)
-        if outcome.state in UNTRIED:
-            good, bad = (), ()
-        elif outcome.state == "right":
-            good, bad = notebooks, ()
-        else:
-            bad = nb09.blamed(exercise, outcome.key)
-            good = notebooks[: min((notebooks.index(n) for n in bad if n in notebooks), default=0)]
+        tried = attempts(evidence, exercise)
+        outcome = _judged(exercise, tried[-1:], context)
+        good, bad = _split(exercise, outcome)
         for notebook in dict.fromkeys((*notebooks, *bad)):
             asked[notebook] += 1
             right[notebook] += notebook in good
             answered[notebook] += notebook in (*good, *bad)
         repeat |= set(bad)
-    return [Topic(n, right[n], answered[n], asked[n], n in repeat) for n in STEMS]
+        stumbled |= set(_split(exercise, _judged(exercise, tried[:1], context))[1])
+    return [Topic(n, right[n], answered[n], asked[n], n in repeat, n in stumbled) for n in STEMS]
+
+
+def attempts(evidence: Evidence, exercise: str) -> list[Mapping[str, Any]]:
+    """What was answered there, oldest first, placeholders left out. Only the newest are kept."""
+    values = [r.value for r in evidence.records if (r.exercise, r.kind) == (exercise, "answer")]
+    return [
+        v for v in values
+        if isinstance(v, dict) and "answer" in v and v.get("state") not in UNTRIED
+    ]  # fmt: skip
+
+
+def _judged(exercise: str, found: Sequence[Mapping[str, Any]], context: Context) -> Outcome:
+    return checks.grade(exercise, found[0]["answer"] if found else ..., context)
+
+
+def _split(exercise: str, outcome: Outcome) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(notebooks that the outcome shows to hold, notebooks that it points to)."""
+    notebooks = nb09.TOPICS[exercise]
+    if outcome.state in UNTRIED:
+        return (), ()
+    if outcome.state == "right":
+        return notebooks, ()
+    bad = nb09.blamed(exercise, outcome.key)
+    first = min((notebooks.index(n) for n in bad if n in notebooks), default=0)
+    return notebooks[:first], bad
 
 
 def first_try(evidence: Evidence, exercises: Sequence[str]) -> tuple[int, int]:
@@ -87,13 +110,8 @@ def first_try(evidence: Evidence, exercises: Sequence[str]) -> tuple[int, int]:
 
     Of one exercise only the newest few answers are kept.
     """
-    firsts = {}
-    for record in evidence.records:
-        if record.kind == "answer" and isinstance(record.value, dict):
-            state = record.value.get("state")
-            if record.exercise in exercises and state not in UNTRIED:
-                firsts.setdefault(record.exercise, state)
-    return sum(state == "right" for state in firsts.values()), len(firsts)
+    firsts = [found[0].get("state") for e in exercises if (found := attempts(evidence, e))]
+    return firsts.count("right"), len(firsts)
 
 
 def as_text(topics: Sequence[Topic]) -> str:

@@ -1,5 +1,6 @@
 """The self-test's result by topic, right at the first attempt, and the record of predictions."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,19 @@ def test_the_newest_answer_counts(context):
     assert rows(context)["06"].repeat
     answer(context, "09-1", good["09-1"])
     assert not rows(context)["06"].repeat and rows(context)["06"].right == 1
+    assert rows(context)["06"].verdict("LINK").endswith("have another look at LINK")
+
+
+def test_placeholders_before_the_first_attempt_are_no_stumble(context):
+    good = solution(context)
+    for value in (..., good["09-1"]):
+        answer(context, "09-1", value)
+    assert rows(context)["06"].verdict("LINK") == "1 of 1: it holds"
+
+
+def test_a_judge_with_another_seed_reads_the_learners_function_as_it_was(context):
+    answer(context, "09-8", solution(context)["09-8"])
+    assert rows(dataclasses.replace(context, seed=context.seed + 1))["02"].right == 1
 
 
 def test_a_function_that_failed_points_to_its_notebook(context):
@@ -204,7 +218,7 @@ def test_the_verbs_of_an_untouched_notebook_say_so(at_work, capsys):
 
 
 def test_the_count_meets_its_prediction_once_all_are_answered(at_work, capsys):
-    lab.predict("09-1", 8, unit="of 11", label="right at first")
+    lab.predict("09-1", 8, unit="exercises", label="right at first")
     good = solution(session.current().context())
     good["09-8"] = nb09.cases.explain
     for exercise, value in list(good.items())[:-1]:
@@ -218,7 +232,7 @@ def test_the_count_meets_its_prediction_once_all_are_answered(at_work, capsys):
     lab.first_try("09-1", "right at first")
     said = capsys.readouterr().out
     assert "Right at the first attempt: 11 of 11." in said
-    assert "you predicted 8 of 11, it is 11 of 11: off by x1.38" in said
+    assert "you predicted 8 exercises, it is 11 exercises: off by x1.38" in said
     record = session.current().evidence.latest("09-1", "outcome")
     assert (record.value, record.origin) == (11.0, "none")
 

@@ -414,7 +414,7 @@ def explain_function(answer: Any, context: Context) -> Outcome:
         return right("09-8")
     named = [g[0] == w[0] for g, w in zip(got, wanted, strict=True)]
     left = [_same(g[1], w[1]) for g, w in zip(got, wanted, strict=True)]
-    at = [a and b for a, b in zip(named, left, strict=True)].index(False)
+    at = (left if all(named) else named).index(False)  # a call that shows the mistake
     values = {
         "fraction": 0.5 if all(named) or all(left) else 0.0,
         "have": f"{got[at][0]!r}, {got[at][1]:.4g}",
@@ -476,8 +476,8 @@ def diagnose(exercise_id: str, answer: Any, context: Context) -> Outcome:
         wrong = {"case_fraction": case.share, "case_sum": sum(parts.values()),
                  "case_left_over": abs(100 - share), "case_other_part": others[0],
                  "case_smallest_part": others[1], "case_upside_down": 1e4 / share}  # fmt: skip
-        expect_number(value, share, unit="%", show=lambda v: f"{v:,.3g} %", tolerance=0.03,
-                      others=wrong)  # fmt: skip
+        expect_number(value, share, unit="%", show=lambda v: f"explains: {v:,.3g} %",
+                      tolerance=0.03, others=wrong)  # fmt: skip
 
     def after() -> None:
         picked = choice(cells["next"], tuple(NEXT.values()), "next")

@@ -56,7 +56,7 @@ first_attempts = ...  # of 11
 ### BEGIN SOLUTION
 first_attempts = 11
 ### END SOLUTION
-lab.predict("09-1", first_attempts, unit="of 11", label="right at first")
+lab.predict("09-1", first_attempts, unit="exercises", label="right at first")
 
 # %% [markdown]
 # ## 1 · More rows, the same time
@@ -131,8 +131,8 @@ card = lab.case("09-3")
 #
 # - `crash`: the run stops with an out-of-memory error
 # - `context`: how many tokens of conversation fit beside the weights
-# - `tokens`: at batch 1 the tokens of a large model come slowly, one after the other
-# - `twins`: two cards with the same GB, and a large cosine takes twice as long on one of them
+# - `tokens`: at batch 1 a large model, compiled and in a CUDA graph, still gives its tokens slowly
+# - `twins`: two cards with the same GB, and a copy within their memory takes twice as long on one
 #
 # And `token_ms`: at batch 1 all `weights_gb` pass through the memory's bus once per token. What is
 # the least time of a token on your card, in ms?
@@ -414,9 +414,9 @@ lab.check("09-11", case_3)
 lab.first_try("09-1", "right at first")
 
 # %% [markdown]
-# Then topic by topic. A topic that needs repeating links to its notebook; what you have not
-# answered yet counts neither way. (`lab.progress()` lists the exercises one by one. Checks may be
-# run as often as you like.)
+# Then topic by topic. A topic with a mistake links to its notebook, also if you found the answer
+# later; what you have not answered yet counts neither way. (`lab.progress()` lists the exercises one
+# by one. Checks may be run as often as you like.)
 
 # %%
 lab.topics("{{course:colab}}")
