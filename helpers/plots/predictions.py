@@ -10,6 +10,8 @@ from helpers.plots.style import BLUE, GREY, INK, PALE, PAPER, SMALL, TEXT, VERMI
 
 CLOSE = 1.5
 """Up to this factor a prediction counts as close, and is drawn inside the band."""
+RIGHT = 1.02
+"""Below this a prediction was right, and its mark points nowhere."""
 FAR = 1000.0  # a prediction further off stands at the edge, and says so
 
 
@@ -58,10 +60,11 @@ def _off(pair: Any) -> float:
 
 
 def _mark(ax: Any, pair: Any, y: float, far: float) -> None:
-    low = pair.ratio < 1
+    low, right = pair.ratio < 1, _off(pair) < RIGHT
     hollow = pair.origin == "simulated"
     colour = VERMILLION if low else BLUE
-    ax.plot([_clamped(pair.ratio, far)], [y], marker="<" if low else ">", markersize=7,
+    marker = "o" if right else "<" if low else ">"
+    ax.plot([_clamped(pair.ratio, far)], [y], marker=marker, markersize=7,
             markerfacecolor=PAPER if hollow else colour, markeredgecolor=colour,
             linestyle="", gid="simulated" if hollow else "measured", zorder=3)  # fmt: skip
 

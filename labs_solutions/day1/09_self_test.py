@@ -30,7 +30,8 @@
 # The other notebooks open with two questions from before. This one is made of them. Every word
 # was taught; if one is gone, the [glossary]({{course:docs}}/glossary.md) has a line on it. A pocket
 # calculator is a Python cell: add one wherever you like. GB is 1e9 bytes throughout, and all rates
-# of cards are datasheet peaks, so that no question depends on the machine you sit at.
+# of cards are datasheet peaks, so that no question depends on the machine you sit at. (The first
+# cell looks for a GPU as everywhere. It does not matter here whether it finds one.)
 
 # %%
 # Run this cell first, and again after a restart.

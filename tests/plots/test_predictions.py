@@ -25,7 +25,7 @@ def test_a_mark_stands_at_prediction_over_outcome():
     pairs = [pair("04-4", 2.0), pair("04-6", 0.5), pair("06-2", 1.0)]
     ax = plots.draw_predictions(None, pairs)
     found = {(round(m.get_xdata()[0], 3), m.get_marker()) for m in marks(ax)}
-    assert found == {(2.0, ">"), (0.5, "<"), (1.0, ">")}
+    assert found == {(2.0, ">"), (0.5, "<"), (1.0, "o")}
     assert [t.get_text() for t in ax.get_yticklabels()] == ["04", "06"]
     assert {round(m.get_ydata()[0]) for m in marks(ax)} == {0, 1}
 
