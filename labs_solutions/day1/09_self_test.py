@@ -403,7 +403,7 @@ lab.check("09-11", case_3)
 
 # %% [markdown]
 # On your own programs take the roofs that your card showed (`lab.roofs()`), not the datasheet: a
-# bucket that explains 55 % of a time at the peak rate may well explain 75 % at the rate the card
+# bucket that explains 55 % of a time at the peak rate may well explain 70 % at the rate the card
 # sustains. And put every verdict to the test: predict what half the bytes, half the FLOPs or one
 # graph would do, and run it.
 #
