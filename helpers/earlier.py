@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from helpers import evidence
 from helpers.checks.catalogue import has_text, text
-from helpers.evidence import Evidence, EvidenceError, Record
+from helpers.evidence import Evidence, EvidenceError
 
 BUCKETS = ("memory", "compute", "overhead")
 
@@ -58,12 +59,58 @@ def _recap(kept: Evidence) -> Mapping[str, str] | None:
     return None
 
 
-def predictions_table(found: Mapping[str, Evidence]) -> str:
-    """One line per prediction whose outcome is known: what was said, what came, how far off."""
-    lines = []
+@dataclass(frozen=True)
+class Pair:
+    """One prediction and what came out: `guess` as it was locked, `came` in the same unit."""
+
+    exercise: str
+    label: str
+    guess: float | str
+    came: float
+    unit: str
+    origin: str
+    device: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Prediction over outcome; None where either is no number above zero."""
+        numbers = isinstance(self.guess, (int, float)) and not isinstance(self.guess, bool)
+        return self.guess / self.came if numbers and self.guess > 0 and self.came > 0 else None
+
+
+def pairs(found: Mapping[str, Evidence]) -> list[Pair]:
+    """Every prediction whose outcome is known, notebook by notebook.
+
+    Both from the same machine: a file keeps what several machines recorded.
+    """
+    out = []
     for _, kept in sorted(found.items()):
         slots = dict.fromkeys((r.exercise, r.label) for r in kept.records if r.kind == "outcome")
-        lines += [line for slot in slots if (line := _line(kept, *slot))]
+        out += [pair for slot in slots if (pair := _pair(kept, *slot))]
+    return out
+
+
+def _pair(kept: Evidence, exercise: str, label: str) -> Pair | None:
+    came = kept.latest(exercise, "outcome", label)
+    device = came.device.get("name", "")
+    guess = next(
+        (
+            r
+            for r in reversed(kept.records)
+            if (r.exercise, r.kind, r.label) == (exercise, "prediction", label)
+            and r.device.get("name") in (None, device)
+        ),
+        None,
+    )
+    odd = isinstance(came.value, bool) or not isinstance(came.value, (int, float))
+    if guess is None or odd or not isinstance(guess.value, (int, float, str)):
+        return None
+    return Pair(exercise, label, guess.value, came.value, guess.unit, came.origin, device)
+
+
+def predictions_table(found: Mapping[str, Evidence]) -> str:
+    """One line per prediction whose outcome is known: what was said, what came, how far off."""
+    lines = [f"{p.exercise:6} {p.label[:28]:28} {_said(p)}{_from(p)}" for p in pairs(found)]
     if not lines:
         return (
             "No earlier prediction is at hand. They lie in the files that end in .evidence.json "
@@ -72,20 +119,14 @@ def predictions_table(found: Mapping[str, Evidence]) -> str:
     return "\n".join(lines)
 
 
-def _line(kept: Evidence, exercise: str, label: str) -> str:
-    guess, came = (
-        kept.latest(exercise, "prediction", label),
-        kept.latest(exercise, "outcome", label),
-    )
-    if guess is None or came is None or not isinstance(came.value, (int, float)):
-        return ""
-    return f"{exercise:6} {label[:28]:28} {_said(guess, came)}   ({came.origin})"
+def _from(pair: Pair) -> str:
+    return "" if pair.origin == "none" else f"   ({pair.origin})"
 
 
-def _said(guess: Record, came: Record) -> str:
-    unit = "x" if guess.unit == "times" else guess.unit
-    if isinstance(guess.value, str):
-        return f"you said {guess.value!r:18} it was x{came.value:.2f}"
-    ratio = guess.value / came.value if came.value else float("inf")
+def _said(pair: Pair) -> str:
+    unit = "x" if pair.unit == "times" else pair.unit
+    if isinstance(pair.guess, str):
+        return f"you said {pair.guess!r:18} it was x{pair.came:.2f}"
+    ratio = pair.ratio or 0.0
     off = max(ratio, 1 / ratio) if ratio else float("inf")
-    return f"you said {guess.value:<9.3g} it was {came.value:<9.3g} {unit:5} off by x{off:.2f}"
+    return f"you said {pair.guess:<9.3g} it was {pair.came:<9.3g} {unit:5} off by x{off:.2f}"

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from helpers import checks, earlier, session
+from helpers import checks, earlier, plots, session
 from helpers import evidence as ev
 from helpers import prediction as pr
+from helpers import topics as by_topics
 from helpers.answers import of_function, untouched
 from helpers.checks.catalogue import text
+from helpers.checks.engine import NOTEBOOKS
 from helpers.checks.feedback import as_html, as_text
 from helpers.measuring import (
     SECONDS,
@@ -33,9 +35,9 @@ from helpers.session import LabError, Machine
 from helpers.timing import seconds
 
 __all__ = [
-    "LabError", "Machine", "case", "ceiling", "check", "compare", "hint", "kernels", "ledger",
-    "measure", "outcome", "predict", "predicted", "predictions", "progress", "reset", "reveal",
-    "roofs", "setup", "show_table", "summary", "sweep",
+    "LabError", "Machine", "case", "ceiling", "check", "compare", "first_try", "hint", "kernels",
+    "ledger", "measure", "outcome", "predict", "predicted", "predictions", "progress", "reset",
+    "reveal", "roofs", "setup", "show_table", "summary", "sweep", "topics",
 ]  # fmt: skip
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"
@@ -202,7 +204,39 @@ def summary() -> None:
 
 def predictions() -> None:
     """Predictions whose evidence lies in this folder, what came out, and how far off they were."""
-    print(earlier.predictions_table(_all_evidence()))
+    found = _all_evidence()
+    print(earlier.predictions_table(found))
+    missing = [n for n in NOTEBOOKS if n not in found]
+    if missing:
+        print(f"No evidence file of {', '.join(missing)} lies in this folder.")
+    rated = [pair for pair in earlier.pairs(found) if pair.ratio]
+    if rated:
+        plots.show(plots.draw_predictions(None, rated).figure)
+
+
+def first_try(exercise: str, label: str) -> None:
+    """How many exercises of this notebook were right at the first attempt, beside the prediction.
+
+    `exercise` and `label` name the locked prediction; it is compared once all are answered.
+    """
+    now = session.current(exercise)
+    ids = checks.exercises(now.number)
+    right, answered = by_topics.first_try(now.evidence, ids)
+    key = "topics.first_try" if answered == len(ids) else "topics.first_try_open"
+    print(text(key, right=right, answered=answered, all=len(ids)))
+    if answered == len(ids) and right:
+        outcome(exercise, label, right, origin="none")
+
+
+def topics(base: str = "") -> None:
+    """The result of the self-test by topic, with links to the notebooks to repeat.
+
+    `base`: where the notebooks open on Colab; elsewhere the links open those of this folder.
+    """
+    now = session.current()
+    rows = by_topics.by_topic(now.evidence, now.context())
+    shown = by_topics.as_html(rows, base if session.where() == "colab" else "")
+    publish({"text/html": shown, "text/plain": by_topics.as_text(rows)})
 
 
 def _all_evidence() -> dict[str, ev.Evidence]:

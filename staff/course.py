@@ -93,6 +93,7 @@ class Course:
             "tag": self.tag,
             "assignment": self.assignment,
             "wheel": f"https://github.com/{self.repository}/releases/download/{self.tag}/{wheel}",
+            "colab": self.colab_link("").removesuffix("/.ipynb"),
             "docs": f"https://github.com/{self.repository}/blob/{self.tag}/docs",
         }
 

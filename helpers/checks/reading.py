@@ -123,7 +123,7 @@ def returned(answer: Any, calls: list[list[Any]], *, kind: str = "number") -> li
     """What the learner's function returned on each call, or Wrong for the first that failed.
 
     `answer` is a list with one {"value": ...} or {"error": "Type: sentence"} per call. `kind` of
-    value: a "number", a "list" of numbers, or a "text".
+    value: a "number", a "list" of numbers, a "text", or "any" plain value.
     """
     if not isinstance(answer, list) or len(answer) != len(calls):
         raise Wrong("not_a_function", have=repr(answer)[:40])
@@ -145,6 +145,8 @@ def returned(answer: Any, calls: list[list[Any]], *, kind: str = "number") -> li
             if not isinstance(item["value"], str):
                 raise Wrong("not_a_text", have=repr(unplain(item["value"]))[:40])
             out.append(item["value"].strip().lower())
+        elif kind == "any":
+            out.append(item["value"])
         elif isinstance(item["value"], list):
             out.append([number(v, positive=False) for v in item["value"]])
         else:

@@ -13,6 +13,7 @@ from helpers.explore.controls import (
     static_twin,
 )
 from helpers.explore.cost import cost
+from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Choice",
     "Slider",
     "cost",
+    "diagnosis",
     "explorer",
     "fusion",
     "static_reason",

@@ -8,8 +8,11 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
+from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
+from helpers.plots.factories import draw_factories
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
+from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
@@ -33,8 +36,11 @@ __all__ = [
     "draw_bars",
     "draw_cost_curves",
     "draw_cost_explorer",
+    "draw_diagnosis",
+    "draw_factories",
     "draw_fusion_explorer",
     "draw_ledger",
+    "draw_predictions",
     "draw_remedies",
     "draw_roofline",
     "draw_sweep",
