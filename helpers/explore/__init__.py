@@ -15,6 +15,7 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
+from helpers.explore.roofline import roofline
 
 __all__ = [
     "FUSION_DEVICES",
@@ -25,6 +26,7 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
+    "roofline",
     "static_reason",
     "static_twin",
 ]

@@ -14,6 +14,12 @@ from helpers.plots.factories import draw_factories
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
+from helpers.plots.intensity import (
+    draw_intensity,
+    draw_roofline_explorer,
+    draw_shares,
+    linear_intensity,
+)
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -39,10 +45,13 @@ __all__ = [
     "draw_diagnosis",
     "draw_factories",
     "draw_fusion_explorer",
+    "draw_intensity",
     "draw_ledger",
     "draw_predictions",
     "draw_remedies",
     "draw_roofline",
+    "draw_roofline_explorer",
+    "draw_shares",
     "draw_sweep",
     "draw_timeline",
     "draw_trips",
@@ -52,6 +61,7 @@ __all__ = [
     "figure",
     "free_operations",
     "idle_share",
+    "linear_intensity",
     "off_by",
     "png",
     "show",
