@@ -176,7 +176,7 @@ def shares_of_the_relu(answer: Any, context: Context) -> Outcome:
     moved = b.relu_bytes / total
     cells = table(answer, ("flops", "bytes"))
     if _close(cells["flops"], moved) and _close(cells["bytes"], flops):
-        raise Wrong("swapped", have=f"flops {cells['flops']:.3g}, bytes {cells['bytes']:.3g}")
+        raise Wrong("swapped", have="each share in the other's place")
     others = {
         "flops": {"percent": 100 * flops, "multiply_add": 2 * flops, "bytes_there": moved},
         "bytes": {
@@ -439,7 +439,7 @@ def _misplaced(name: str, operation: Operation, picked: str, low: float) -> str:
 # ---------------------------------------------------------------- falsify
 
 SIDES = ("few rows", "many rows")
-WHAT_IFS = ("twice the arithmetic", "half the bytes")
+WHAT_IFS = ("twice the arithmetic", "half the weights")
 EFFECTS = ("about half", "about the same", "about double")
 BUCKETS = ("memory", "compute", "overhead")
 LABELS = tuple(f"{side}, {what}" for side in SIDES for what in WHAT_IFS)
