@@ -309,7 +309,9 @@ def rows_until_the_ridge(answer: Any, context: Context) -> Outcome:
             roofline.ridge(roofline.datasheet(context.device), dtype), width, width, itemsize
         )
     shown = {"ridge": f"{ridge:.0f}"}
-    expect_number(answer, rows, unit="rows", show=lambda v: f"{v:,.4g} rows", others=others, **shown)
+    expect_number(
+        answer, rows, unit="rows", show=lambda v: f"{v:,.4g} rows", others=others, **shown
+    )
     return right("03-7", rows=f"{rows:.0f}", ridge=f"{ridge:.0f}", origin=origin(made))
 
 
@@ -464,7 +466,7 @@ def supported(twice: float, half: float) -> set[str]:
 
 @exercise("03-9", predicts=LABELS)
 def falsify(answer: Any, context: Context) -> Outcome:
-    """Half of the points per side, for the bucket that its what-ifs leave. Predictions cost nothing."""
+    """Half of the points per side, for the bucket that its what-ifs leave standing."""
     cells = table(answer, SIDES)
     picked = {side: choice(cells[side], BUCKETS, side) for side in SIDES}
     factors, base = {}, None
@@ -523,4 +525,3 @@ def _close(cell: Any, wanted: float) -> bool:
         return math.isclose(number(cell), wanted, rel_tol=0.03)
     except Wrong:
         return False
-

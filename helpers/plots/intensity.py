@@ -74,47 +74,48 @@ def draw_intensity(
     ax: Any,
     rows: Sequence[int],
     widths: Sequence[int],
-    ridges: Mapping[str, float],
+    roofs: Sequence[Any],
+    dtype: str = "fp16",
     *,
-    itemsize: int,
-    device: str,
     title: str = "Rows decide, not the size of the matrix",
 ) -> Any:
     """Draw intensity against rows for square layers of several widths, and where ridges lie.
 
-    ``ridges``: label -> FLOP/B, each a level; the band between lowest and highest is shaded. The
-    figure is calculated: nothing in it was timed. Returns the Axes.
+    ``roofs`` as in `draw_roofline`, all of one device; the band between the lowest and the highest
+    of their ridges is shaded. The figure is calculated: nothing in it was timed. Returns the Axes.
     """
-    if not ridges:
-        raise ValueError("draw_intensity needs at least one ridge to compare with.")
+    known = [roof for roof in roofs if dtype in roof.rates]
+    if not known:
+        raise ValueError(f"draw_intensity needs at least one roof with a rate for {dtype}.")
+    size = ELEMENT[dtype]
     curves = {
-        f"width {width:,}": [linear_intensity(b, width, width, itemsize) for b in rows]
+        f"width {width:,}": [linear_intensity(b, width, width, size) for b in rows]
         for width in widths
     }
-    merged = _merged(ridges)
+    ridges = [roof.rates[dtype] / roof.bandwidth for roof in known]
     ax = draw_sweep(
-        ax, rows, curves, logx=True, logy=True, yunit=None, levels=merged, origin="calculated",
-        device=device, title=title, xlabel="rows that share one trip of the weights",
-        ylabel="intensity (FLOP/B)", note=f"{itemsize} bytes per element",
+        ax, rows, curves, logx=True, logy=True, yunit=None, levels=_levels(known, ridges),
+        origin="calculated", device=known[-1].device, title=title,
+        xlabel="rows that share one trip of the weights", ylabel="intensity (FLOP/B)", note=dtype,
     )  # fmt: skip
-    low, high = min(ridges.values()), max(ridges.values())
+    low, high = min(ridges), max(ridges)
     ax.axhspan(low, max(high, low * 1.04), color=PALE, alpha=0.7, linewidth=0, zorder=0)
-    left = min(rows) * 1.15
-    ax.text(left, high * 1.3, "above: compute-bound", fontsize=SMALL, color=INK, va="bottom")
-    ax.text(left, low / 1.3, "below: memory-bound", fontsize=SMALL, color=INK, va="top")
+    left = min(rows) * 1.1
+    ax.text(left, high * 1.25, "above: compute-bound", fontsize=SMALL, color=INK, va="bottom")
+    ax.text(left, low / 1.25, "below: memory-bound", fontsize=SMALL, color=INK, va="top")
     return ax
 
 
-def _merged(ridges: Mapping[str, float]) -> dict[str, float]:
-    """Levels less than 4 % apart become one, so that no two lines and labels lie on each other."""
-    groups: list[tuple[list[str], float]] = []
-    for name, value in ridges.items():
-        near = next((g for g in groups if abs(g[1] - value) < 0.04 * value), None)
-        if near:
-            near[0].append(name)
-        else:
-            groups.append(([name], value))
-    return {", ".join(names): value for names, value in groups}
+_SHORT = {"datasheet peak": "paper", "published sustained": "published"}
+
+
+def _levels(roofs: Sequence[Any], ridges: Sequence[float]) -> dict[str, float]:
+    """A level per ridge, named shortly; of two less than 4 % apart the later one."""
+    kept: dict[str, float] = {}
+    for roof, ridge in zip(roofs, ridges, strict=True):
+        kept = {name: value for name, value in kept.items() if abs(value / ridge - 1) >= 0.04}
+        kept[f"ridge, {_SHORT.get(roof.label, 'yours')}"] = ridge
+    return kept
 
 
 def draw_roofline_explorer(

@@ -289,8 +289,8 @@ if None not in paper.values():
     for name, value in paper.items():
         here = value * 2 / gpu.itemsize
         best = own.rates[dtype] if "4096" in name or "N x N" in name else own.vector_rate
-        points.append(plots.Point(name.replace(" product", ""), here,
-                                  min(best, own.bandwidth * here), "predicted"))
+        short = name.partition(" through")[0].replace(" product", "")
+        points.append(plots.Point(short, here, min(best, own.bandwidth * here), "predicted"))
 axes = plots.draw_roofline(None, lab.roofs(), points, dtype, origin="calculated",
                            title="What each could reach on your machine")
 plots.show(axes.figure)
@@ -398,11 +398,7 @@ lab.check("03-7", rows_needed)
 # card. The widths lie on each other until the rows themselves weigh as much as the weights.
 
 # %%
-axes = plots.draw_intensity(
-    None, [2**k for k in range(13)], [1024, 8192],
-    {f"ridge, {roof.label}": roof.rates[dtype] / roof.bandwidth
-     for roof in lab.roofs() if dtype in roof.rates},
-    itemsize=gpu.itemsize, device=gpu.name)
+axes = plots.draw_intensity(None, [2**k for k in range(13)], [1024, 8192], lab.roofs(), dtype)
 plots.show(axes.figure)
 
 # %% [markdown]
