@@ -139,10 +139,10 @@ def pointwise_intensity_function(answer: Any, context: Context) -> Outcome:
 
 
 def block_case(seed: int) -> dict[str, Any]:
-    """Sizes of a feed-forward block: rows, width, and four times as wide inside."""
+    """Sizes of a feed-forward block, four times as wide inside."""
     rng = random.Random(f"03-5:{seed}")
     width = rng.choice([1024, 1536, 2048, 3072, 4096])
-    return {"rows": rng.choice([384, 512, 768, 1024, 1536]), "width": width, "inner": 4 * width}
+    return {"rows": rng.choice([384, 512, 768, 1024, 1536]), "width": width}
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ class Block:
     ideal_bytes: int
 
 
-def block(rows: int, width: int, inner: int) -> Block:
+def block(rows: int, width: int) -> Block:
+    inner = 4 * width
     moved = 2 * (rows * width + width * inner + rows * inner)
     return Block(
         products=4 * rows * width * inner,

@@ -100,9 +100,11 @@ def draw_intensity(
     )  # fmt: skip
     low, high = min(ridges), max(ridges)
     ax.axhspan(low, max(high, low * 1.04), color=PALE, alpha=0.7, linewidth=0, zorder=0)
-    left = min(rows) * 1.1
-    ax.text(left, high * 1.25, "above: compute-bound", fontsize=SMALL, color=INK, va="bottom")
-    ax.text(left, low / 1.25, "below: memory-bound", fontsize=SMALL, color=INK, va="top")
+    late = low < rows[len(rows) // 2]  # the curves cross early: write where they are far away
+    look = dict(fontsize=SMALL, color=INK, ha="right" if late else "left")
+    at = max(rows) if late else min(rows) * 1.1
+    ax.text(at, high * 1.25, "above: compute-bound", va="bottom", **look)
+    ax.text(at, low / 1.25, "below: memory-bound", va="top", **look)
     return ax
 
 

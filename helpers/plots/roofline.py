@@ -77,7 +77,7 @@ def draw_roofline(
     ax.set_yscale("log")
     lowest = min([low * last.bandwidth, *(p.rate / 3 for p in points)])
     ax.set_xlim(low, high)
-    ax.set_ylim(lowest, top * 2.5)
+    ax.set_ylim(lowest, max([top * 2.5, *(2.5 * p.rate for p in points)]))
     down = (0, (1, 2))
     ax.plot([ridges[-1]] * 2, [lowest, last.rates[dtype]], color=INK, linewidth=0.8,
             linestyle=down)  # fmt: skip

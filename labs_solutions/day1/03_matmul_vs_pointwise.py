@@ -97,9 +97,9 @@ lab.check("03-2", follows)
 # Two square matrices, `a` and `b`. You can add them or multiply them. Both times two matrices come
 # into the factory and one goes out: the lorries drive the same. How much does the work differ?
 #
-# - `a + b` does one addition for each element of the result. Each number is used once and goes home.
-# - `a @ b` meets every row of `a` with every column of `b`. Each number is used again and again
-#   before it goes home: 2N³ FLOP where the sum does N². For N = 4096 that is 8,192 times as much.
+# - `a + b` does one addition for each element of the result. Each number is used once.
+# - `a @ b` meets every row of `a` with every column of `b`. Each number is used again and again:
+#   2N³ FLOP where the sum does N². For N = 4096 that is 8,192 times as much.
 #
 # So the first question about an operation is not how much it computes. It is how often it uses a
 # byte once the lorry has brought it: FLOP divided by bytes, the
@@ -147,11 +147,11 @@ paper = {
     "N x N product, N = 4096": matmul_intensity(4096, 4096, 4096, 2),
     "one row through 4096 x 4096": matmul_intensity(1, 4096, 4096, 2),
 }
-if None in paper.values():
-    print("Write the two functions first.")
-else:
-    for name, value in paper.items():
-        print(f"{name:30} {value:8,.2f} FLOP/byte")
+written = all(isinstance(value, (int, float)) and value > 0 for value in paper.values())
+for name, value in paper.items():
+    print(f"{name:30} {value:8,.2f} FLOP/byte" if written else f"{name:30} {value}")
+if not written:
+    print("Write both functions first: the figures below use them.")
 
 # %% [markdown]
 # ## 2 · Count a real function
@@ -162,13 +162,14 @@ else:
 
 # %%
 sizes = lab.case("03-5")
-rows, width, inner = sizes["rows"], sizes["width"], sizes["inner"]
+rows, width = sizes["rows"], sizes["width"]
+inner = 4 * width  # wide inside, as in most transformers
 x = torch.empty(rows, width, dtype=torch.float16, device="meta")
 up = torch.empty(width, inner, dtype=torch.float16, device="meta")
 down = torch.empty(inner, width, dtype=torch.float16, device="meta")
 
 product = counting.count(torch.mm, x, up)
-print(f"x @ up, counted: {product.intensity:.2f} FLOP/byte")
+print("x @ up, counted:     ", product.intensity, "FLOP/byte")
 print("x @ up, your formula:", matmul_intensity(rows, width, inner, 2))
 
 
@@ -239,7 +240,7 @@ lab.check("03-6", times_lower)
 #
 # ## 4 · Two roofs, and where you stand under them
 #
-# A card has two kinds of arithmetic, so it has two ridge points: one for matrix products, and a
+# Most cards have two kinds of arithmetic, and so two ridge points: one for matrix products, and a
 # much lower one for everything else. Here they are for yours. Watch how far they move between
 # paper and practice.
 
@@ -252,6 +253,8 @@ for roof in lab.roofs():
 if gpu.origin == "simulated":
     print("This card is a model, set to published figures or to a share of the datasheet: its ceiling\n"
           "is no discovery. On a real card the last line can surprise you.")
+if gpu.cpu:
+    print("A CPU has one kind of arithmetic. Its second number only counts a multiply-add as one.")
 
 # %% [markdown]
 # Published for a T4, to see how wide the range can be: {{fact:device.t4.peak.fp16}} over {{fact:device.t4.bandwidth}} is a ridge
@@ -270,7 +273,7 @@ def leans(intensity, ridges):
 
 matrix_ridges = [roof.rates[dtype] / roof.bandwidth for roof in lab.roofs() if dtype in roof.rates]
 vector_ridges = [roof.vector_rate / roof.bandwidth for roof in lab.roofs() if roof.vector_rate]
-if None not in paper.values():
+if written:
     print(f"{gpu.name}, {dtype}: {'FLOP/byte':>38} {'ridge':>6}  leans to")
     for name, value in paper.items():
         ridges = matrix_ridges if "4096" in name or "N x N" in name else vector_ridges
@@ -285,7 +288,7 @@ if None not in paper.values():
 # %%
 own = lab.ceiling()
 points = []
-if None not in paper.values():
+if written:
     for name, value in paper.items():
         here = value * 2 / gpu.itemsize
         best = own.rates[dtype] if "4096" in name or "N x N" in name else own.vector_rate
@@ -298,9 +301,9 @@ plots.show(axes.figure)
 # %% [markdown]
 # ## 5 · What rows share
 #
-# The last line of your table: one row through a 4096 × 4096 layer is a matrix product, and has an
-# intensity of about 1. Is the matrix too small? Try 8192 in your formula: still 1. Each weight is brought in, used
-# for one multiply-add, and goes home.
+# The last line of your table: one row through a 4096 × 4096 layer is a matrix product, and in fp16
+# it has an intensity of about 1. Is the matrix too small? Try 8192 in your formula: still 1. Each
+# weight is brought in, used for one multiply-add, and forgotten.
 #
 # Now send B rows through the same layer at once. The weights, D × F of them, make one trip, and all
 # B rows use them. In fp16 the intensity is
@@ -357,13 +360,13 @@ curves = lab.sweep("03-7", {f"{wide} wide": layer(wide), f"{wide // 2} wide": la
 if curves:
     guess = lab.predicted("03-7", "bend")
     in_view = guess and batches[0] <= guess <= batches[-1]
-    shown = {**curves, f"{wide} wide, per row": [t / b for t, b in zip(curves[f"{wide} wide"], batches)]}
+    times = curves[f"{wide} wide"]
+    shown = {**curves, f"{wide} wide, per row": [t / b for t, b in zip(times, batches)]}
     axes = plots.draw_sweep(None, batches, shown, logx=True, logy=True,
                             knee=guess if in_view else None, knee_label="your prediction:",
                             title="One layer, more and more rows", xlabel="rows",
                             ylabel="time", origin=gpu.origin, device=gpu.name)
     plots.show(axes.figure)
-    times = curves[f"{wide} wide"]
     if all(map(math.isfinite, times)):
         meet = batches[-1] * times[0] / times[-1]
         lab.outcome("03-7", "64 rows", times[batches.index(64)] / times[0])
@@ -403,8 +406,8 @@ plots.show(axes.figure)
 
 # %% [markdown]
 # Move it yourself: rows, width, dtype. At the width and dtype of your sweep your own points stand
-# beside it. Two things to find: the number of rows that crosses the ridge, and a width so small that
-# *no* number of rows crosses it.
+# beside it. First find the number of rows that crosses the ridge. Then make the layer as small as
+# the menu allows: does the same number of rows still do?
 
 # %%
 mine = {}
@@ -417,7 +420,9 @@ if curves:
 explore.roofline(gpu, roofs=lab.roofs(), points=mine, width=wide)
 
 # %% [markdown]
-# Notebook 06 comes back to this bend with a whole model, where something else gets in first.
+# So the size of the matrix does count at one end: in fp16 a layer of width D never gets beyond D/2
+# FLOP/byte, however many rows it sees, because the rows themselves have to be moved. Notebook 06
+# comes back to the bend with a whole model, where something else gets in first.
 #
 # This is the end of the core. Fill the recap at the bottom (03-10) now if your 35 minutes are over,
 # and come back for the rest.
@@ -440,7 +445,8 @@ def randn(*shape):
     return torch.randn(*shape, device=gpu.device, dtype=gpu.dtype)
 
 
-a, b, weight, vocabulary = randn(tokens, hidden), randn(tokens, hidden), randn(hidden, hidden), randn(32000, hidden)
+a, b = randn(tokens, hidden), randn(tokens, hidden)
+weight, vocabulary = randn(hidden, hidden), randn(32000, hidden)
 queries, keys = randn(heads, positions, head), randn(heads, positions, head)
 scores = randn(heads, positions, positions)
 ids = torch.randint(0, 32000, (tokens,), device=gpu.device)
@@ -505,16 +511,18 @@ if len(runs) == len(operations):
 # (The embedding does no arithmetic: it has no place on this axis.)
 #
 # Points on the slope wait for lorries, points on the flat part for arithmetic. A point well *below*
-# its roof waits for something that this picture does not know. That is what the ledger is for. (On
-# the simulated card nothing can be left over: the model that made the times has the same two roofs.)
+# its roof waits for something that this picture does not know. One well *above* it found its data in
+# a cache, as on a CPU, or the ceiling was taken while the machine was busy. The ledger puts numbers
+# to it. (On the simulated card next to nothing is left over: the model that made the times has the
+# same roofs.)
 
 # %%
 lab.ledger("03-8", ["gelu", "softmax", "attention scores", "large matmul"])
 
 # %% [markdown]
-# One FLOP for a `gelu` is a convention, like counting a page as one request whatever it holds. In
-# instructions it costs {{fact:instruction.gelu.fma}} or more per element. That is why cards with little vector arithmetic per byte
-# come close to their second ridge here, and why notebook 04 finds a bend in a chain of cosines.
+# One FLOP for a `gelu` is a convention. In the compiler's code it takes at least {{fact:instruction.gelu.fma}} per
+# element, a slot being one vector unit busy for one clock. Cards with little vector arithmetic per
+# byte come close to their second ridge here, and notebook 04 finds a bend in a chain of cosines.
 #
 # ## 7 · Put the verdict to the test
 #
