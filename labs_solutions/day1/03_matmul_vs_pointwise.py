@@ -274,11 +274,11 @@ def leans(intensity, ridges):
 matrix_ridges = [roof.rates[dtype] / roof.bandwidth for roof in lab.roofs() if dtype in roof.rates]
 vector_ridges = [roof.vector_rate / roof.bandwidth for roof in lab.roofs() if roof.vector_rate]
 if written:
-    print(f"{gpu.name}, {dtype}: {'FLOP/byte':>38} {'ridge':>6}  leans to")
+    print(f"{gpu.name}, {dtype}\n{'':30} FLOP/byte  ridge  leans to")
     for name, value in paper.items():
         ridges = matrix_ridges if "4096" in name or "N x N" in name else vector_ridges
         here = value * 2 / gpu.itemsize  # the table above was for two bytes per element
-        print(f"{name:30} {here:8,.2f} {max(ridges):6.1f}  {leans(here, ridges)}")
+        print(f"{name:30} {here:9,.2f} {max(ridges):6.1f}  {leans(here, ridges)}")
 
 # %% [markdown]
 # The picture of it is the [roofline]({{course:docs}}/glossary.md#roofline): intensity to the right, speed upwards. The slope is
