@@ -180,12 +180,30 @@ def ceiling() -> roofline.Roof:
             session.roof = roof = roofline.measure_ceiling(dtype)
             data = dataclasses.asdict(dataclasses.replace(roof, rates=dict(roof.rates)))
             details = {"label": "ceiling", "origin": session.machine.origin}
-            session.record(exercise, "measurement", data, **details)
+            tell(session.record(exercise, "measurement", data, **details), _ceiling_said(roof))
     return session.roof
 
 
 def roofs() -> list[roofline.Roof]:
-    """Every roof known for this machine: datasheet peak, published sustained, own ceiling."""
+    """Every roof known for this machine: datasheet peak, published sustained, own ceiling.
+
+    The ceiling's record goes into the output of the cell, also of one that is run again: graders
+    that need it find it in the notebook.
+    """
+    session, measured = current(), current().roof is not None
+    known = _roofs()
+    kept = session.evidence.latest(f"{session.number}-0", "measurement", "ceiling")
+    if measured and kept and not session.replaying:
+        tell(kept, _ceiling_said(known[-1]))
+    return known
+
+
+def _ceiling_said(roof: roofline.Roof) -> str:
+    rates = ", ".join(f"{rate / 1e12:,.3g} TFLOP/s {dtype}" for dtype, rate in roof.rates.items())
+    return f"Your ceiling: {roof.bandwidth / 1e9:,.4g} GB/s, {rates} ({roof.origin})"
+
+
+def _roofs() -> list[roofline.Roof]:
     facts = current().machine.facts
     known = [roofline.datasheet(facts), roofline.sustained(facts)] if facts else []
     return [roof for roof in (*known, ceiling()) if roof is not None]
@@ -201,7 +219,7 @@ def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
         return
     guess = session.evidence.latest(exercise, "prediction", prediction)
     predicted = guess.value * SECONDS[guess.unit] if guess and guess.unit in SECONDS else None
-    bounds = {roof.label: _bound(work, roof) for roof in roofs()}
+    bounds = {roof.label: _bound(work, roof) for roof in _roofs()}
     bars = plots.Bars(
         prediction=predicted,
         datasheet=bounds.get("datasheet peak"),

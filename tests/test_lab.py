@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from helpers import evidence, lab, session, simgpu
+from helpers import evidence, lab, measuring, session, simgpu
 
 STEM = "04_cos_chain_fusion"
 
@@ -594,3 +594,18 @@ def test_when_graded_code_gets_the_judges_inputs_and_cases_stay_the_learners(
     assert now.seed == now.context().seed == 4242
     assert now.evidence.seed == mine.seed
     assert lab.case("04-90")["bytes"] == mine.seed % 97
+
+
+def test_the_ceiling_travels_in_the_output_of_the_cell(gpu, monkeypatch):
+    """Grading lifts records out of outputs: the cell that shows the roofs must carry it, always."""
+    told = []
+    monkeypatch.setattr(measuring, "tell", lambda record, said: told.append((record, said)))
+    for times in (1, 2):  # the cell run once, and again
+        roofs = lab.roofs()
+        assert len(told) == times
+        record, said = told[-1]
+        assert (record.exercise, record.label) == ("04-0", "ceiling")
+        assert record.value["bandwidth"] == roofs[-1].bandwidth and record.intact
+        assert "GB/s" in said and "TFLOP/s fp16" in said and "simulated" in said
+    lab.ceiling()
+    assert len(told) == 2, "not again where nobody asked for the roofs"

@@ -210,8 +210,8 @@ kinds = {"matrix products": "contraction", "normalisation": "normalisation",
          "element-wise": "elementwise"}
 shares = {name: (fact(f"result.bert.{kind}_flops").value, fact(f"result.bert.{kind}_time").value)
           for name, kind in kinds.items()}
-axes = plots.draw_shares(None, shares, device="BERT training step", origin="measured",
-                         more="published by Ivanov et al., 2020")
+axes = plots.draw_shares(None, shares, device="BERT training step", origin="calculated",
+                         more="from the table of Ivanov et al., 2020")
 plots.show(axes.figure)
 
 # %% [markdown]
@@ -245,7 +245,8 @@ lab.check("03-6", times_lower)
 # paper and practice.
 
 # %%
-for roof in lab.roofs():
+roofs = lab.roofs()
+for roof in roofs:
     matrix = f"{roof.rates[dtype] / roof.bandwidth:6.1f}" if dtype in roof.rates else "     ?"
     vector = f"{roof.vector_rate / roof.bandwidth:5.1f}" if roof.vector_rate else "    ?"
     print(f"{roof.label:20} ridge of matrix products {matrix}   of vector units {vector} "
@@ -271,8 +272,8 @@ def leans(intensity, ridges):
     return "compute" if intensity > 3 * max(ridges) else "near"
 
 
-matrix_ridges = [roof.rates[dtype] / roof.bandwidth for roof in lab.roofs() if dtype in roof.rates]
-vector_ridges = [roof.vector_rate / roof.bandwidth for roof in lab.roofs() if roof.vector_rate]
+matrix_ridges = [roof.rates[dtype] / roof.bandwidth for roof in roofs if dtype in roof.rates]
+vector_ridges = [roof.vector_rate / roof.bandwidth for roof in roofs if roof.vector_rate]
 if written:
     print(f"{gpu.name}, {dtype}\n{'':30} FLOP/byte  ridge  leans to")
     for name, value in paper.items():
@@ -294,7 +295,7 @@ if written:
         best = own.rates[dtype] if "4096" in name or "N x N" in name else own.vector_rate
         short = name.partition(" through")[0].replace(" product", "")
         points.append(plots.Point(short, here, min(best, own.bandwidth * here), "predicted"))
-axes = plots.draw_roofline(None, lab.roofs(), points, dtype, origin="calculated",
+axes = plots.draw_roofline(None, roofs, points, dtype, origin="calculated",
                            title="What each could reach on your machine")
 plots.show(axes.figure)
 
@@ -401,7 +402,7 @@ lab.check("03-7", rows_needed)
 # card. The widths lie on each other until the rows themselves weigh as much as the weights.
 
 # %%
-axes = plots.draw_intensity(None, [2**k for k in range(13)], [1024, 8192], lab.roofs(), dtype)
+axes = plots.draw_intensity(None, [2**k for k in range(13)], [1024, 8192], roofs, dtype)
 plots.show(axes.figure)
 
 # %% [markdown]
@@ -417,7 +418,7 @@ if curves:
                     2 * b * wide**2 / curves[f"{wide} wide"][batches.index(b)], gpu.origin)
         for b in (batches[0], batches[4], batches[-3])
         if math.isfinite(curves[f"{wide} wide"][batches.index(b)])]
-explore.roofline(gpu, roofs=lab.roofs(), points=mine, width=wide)
+explore.roofline(gpu, roofs=roofs, points=mine, width=wide)
 
 # %% [markdown]
 # So the size of the matrix does count at one end: in fp16 a layer of width D never gets beyond D/2
@@ -501,7 +502,7 @@ if len(runs) == len(operations):
     flops = {name: counting.count(function).flops for name, function in operations.items()}
     reached = {name: flops[name] / runs[name].median for name in operations}
     axes = plots.draw_roofline(
-        None, lab.roofs(), [plots.Point(name, intensity[name], reached[name], gpu.origin)
+        None, roofs, [plots.Point(name, intensity[name], reached[name], gpu.origin)
                             for name in operations if flops[name]],
         dtype, title="Eight operations under your roofs")
     plots.show(axes.figure)
