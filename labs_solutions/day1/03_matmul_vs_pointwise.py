@@ -32,6 +32,9 @@
 # |---|---|
 # | [matmul]({{course:docs}}/glossary.md#matmul) | a matrix product, written `a @ b` |
 # | pointwise | an operation on each element by itself: `relu`, `+`, `cos` |
+# | kernel | one function that runs on the GPU; a PyTorch operation is at least one |
+# | tensor core, vector unit | hardware for matrix products; hardware for all else |
+# | fp16, fp32 | numbers of two and of four bytes |
 # | roof, ceiling | the fastest a part can go; the roof that your own machine shows |
 # | ridge point | FLOP per byte at which moving and computing take equally long |
 # | memory, compute, overhead | the three buckets: a program waits for bytes, for arithmetic, or for the CPU that launches |
@@ -258,11 +261,11 @@ if gpu.cpu:
     print("A CPU has one kind of arithmetic. Its second number only counts a multiply-add as one.")
 
 # %% [markdown]
-# Published for a T4, to see how wide the range can be: {{fact:device.t4.peak.fp16}} over {{fact:device.t4.bandwidth}} is a ridge
-# of 203. Short runs reached {{fact:device.t4.sustained.fp16}} over {{fact:device.t4.sustained.bandwidth}}: 175. Once its power limit binds,
-# {{fact:device.t4.sustained_power_capped.fp16}} are reported, and 75 is left if the memory still keeps its datasheet rate. The factor from
-# end to end is almost three. So a
-# verdict within a factor of three of the ridge is not a verdict: there, say *near*.
+# How wide can the range be? Published for a T4: on paper {{fact:device.t4.peak.fp16}} over
+# {{fact:device.t4.bandwidth}}, a ridge of 203. Short runs reached {{fact:device.t4.sustained.fp16}} over
+# {{fact:device.t4.sustained.bandwidth}}: 175. Once its power limit binds, {{fact:device.t4.sustained_power_capped.fp16}} are
+# reported, and 75 is left if its memory keeps to the datasheet. From end to end that is almost a
+# factor of three. So a verdict within a factor of three of the ridge is none: there, say *near*.
 
 # %%
 def leans(intensity, ridges):
@@ -327,8 +330,8 @@ plots.show(axes.figure)
 # the larger set of weights exceeds every [L2]({{course:docs}}/glossary.md#l2) the course knows, and
 # the cache is emptied before each run: each run pays for the trip, as it would inside a model.
 #
-# Commit two numbers first. From how many rows on does the time rise? And how much longer than one
-# row do 64 take?
+# Commit two numbers first. From how many rows on does the time rise? And how many times as long as
+# one row do 64 rows take?
 
 # %% nbgrader={"grade": false, "grade_id": "03-7-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
 bend = ...  # rows from which on more rows cost more time
@@ -376,12 +379,13 @@ if curves:
 # %% [markdown]
 # Extend the flat part to the right and the rising part to the left: where they meet is the bend that
 # the last line names. On the flat part another row is nearly free, and the time *per row* falls. On
-# the rising part each row pays in full. The layer half as wide is four times as quick on the left,
-# and it bends at about the same place: rows decide.
+# the rising part each row pays in full. The layer half as wide has a quarter of the weights, so on
+# the left it is much quicker. It bends at about the same place: rows decide.
 #
-# (A real card does not draw two straight lines. Its library works in tiles of fixed size and
-# changes kernels on the way, so steps of a few ten percent are normal. On a CPU the smaller
-# weights may stay in its cache, and its bend comes far earlier.)
+# (The simulated card bends where the formula says, for it is built on the same rule. A real card
+# does not draw two straight lines: its library works in tiles of fixed size and changes kernels on
+# the way, so steps of a few ten percent are normal. On a CPU the weights may stay in its cache, and
+# its bend comes far earlier.)
 #
 # **03-7.** Now compute it. At how many rows does the intensity of the `wide` × `wide` layer equal
 # the ridge of your own ceiling, `lab.ceiling()`? Elements have `gpu.itemsize` bytes; the formula
