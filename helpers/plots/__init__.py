@@ -20,6 +20,7 @@ from helpers.plots.intensity import (
     draw_shares,
     linear_intensity,
 )
+from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
