@@ -12,14 +12,13 @@ from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.factories import draw_factories
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
-from helpers.plots.predictions import draw_predictions
-from helpers.plots.remedies import draw_remedies
 from helpers.plots.intensity import (
     draw_intensity,
     draw_roofline_explorer,
     draw_shares,
     linear_intensity,
 )
+from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
