@@ -15,6 +15,7 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
+from helpers.explore.stages import stages
 
 __all__ = [
     "FUSION_DEVICES",
@@ -25,6 +26,7 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
+    "stages",
     "static_reason",
     "static_twin",
 ]
