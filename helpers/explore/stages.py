@@ -27,5 +27,5 @@ def stages(device: Any = None) -> None:
         draw,
         stage=Choice("decode", STAGES, "stage"),
         batch=Choice(32, BATCHES, "batch"),
-        context=Choice(1024, CONTEXTS, "context"),
+        context=Choice(128, CONTEXTS, "context"),
     )

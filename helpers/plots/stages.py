@@ -113,7 +113,9 @@ def _told(stage: Stage, roof: Any, dtype: str) -> str:
     if stage.rate is None:
         return text
     best = attainable(roof, stage.intensity, dtype)
-    return f"{text}, {style.number(best / stage.rate, 2)} times below the roof"
+    below = best / stage.rate
+    where = f"{style.number(below, 2)} times below" if below > 1.15 else "on"
+    return f"{text}, {where} the roof"
 
 
 def _together(spots: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
@@ -184,7 +186,7 @@ def draw_stage_explorer(
     note = f"at its datasheet peak · weights and cache: {style.quantity(size[batch], 'B')}, " + (
         "fits" if size[batch] <= device.memory else "does not fit"
     )
-    if len(bounds) > 1:
+    if len(set(bounds.values())) > 1:
         note += " · " + ", ".join(f"{name} {bound}-bound" for name, bound in bounds.items())
     said = f"batch {batch}, {style.quantity(took, 's')}"
     ax = draw_stage_map(

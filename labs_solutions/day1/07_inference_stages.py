@@ -286,10 +286,10 @@ print("largest difference:", f"{(at_once - one_by_one).abs().max().item():.1e}")
 print("the same, atol 1e-4:", torch.allclose(at_once, one_by_one, atol=1e-4))
 
 # %%
-small = Decoder(width=512, heads=8, kv_heads=8, inner=1376, layers=4, words=4096,
+small = Decoder(width=512, heads=8, kv_heads=8, inner=1376, layers=4, words=32000,
                 dtype=gpu.dtype, device=gpu.device).eval()
 small.start(1, 256)
-prompt = torch.randint(0, 4096, (1, 128), device=gpu.device)
+prompt = torch.randint(0, 32000, (1, 128), device=gpu.device)
 order = torch.arange(128, device=gpu.device)
 
 
@@ -304,10 +304,10 @@ def read_prompt():
 
 
 small_work = counting.count(decode)
-size = sum(p.numel() for p in small.parameters()) * gpu.itemsize
-reading_ms = size / lab.ceiling().bandwidth * 1e3
-print(f"{size / 1e6:.0f} MB of weights: {reading_ms:.2f} ms to read them at this {lab.ceiling().label}")
-print(f"one decode step: {small_work.kernels} operations that start a kernel")
+moving_ms = small_work.bytes_unfused / lab.ceiling().bandwidth * 1e3
+print(f"one decode step: {small_work.kernels} operations that start a kernel, "
+      f"{small_work.bytes_unfused / 1e6:.0f} MB")
+print(f"moving them takes {moving_ms:.2f} ms at this {lab.ceiling().label}")
 
 # %% [markdown]
 # Two predictions, both as factors of the time that a person waits, the CPU included.
@@ -366,7 +366,7 @@ host = {"us per operation": ..., "bucket": ...}  # "memory", "compute" or "overh
 host = {"us per operation": runs["decode"].wall / small_work.kernels * 1e6, "bucket": "overhead"}
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "07-5", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "07-5", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 lab.check("07-5", host)
 
 # %% [markdown]
@@ -659,7 +659,7 @@ even = shapes.layer_matrices / shapes.hidden
 lab.check("07-10", even)
 
 # %%
-lengths = [2**k for k in range(8, 18)]
+lengths = [2**k for k in range(9, 18, 2)]
 work = {"weights": [2 * n * shapes.layer_matrices for n in lengths],
         "attention": [2 * n**2 * shapes.hidden for n in lengths]}
 axes = plots.draw_sweep(None, lengths, work, logx=True, logy=True, yunit="FLOP",
