@@ -137,7 +137,16 @@ COUNTED = {
 }
 """FLOP/byte of the decoder at Llama-2-7B's shapes, 2,048 tokens, fp16, unfused; a test recounts."""
 
-BATCH = {"decode 32 weights": 32, "decode 32 attention": 32, "prefill weights": 2048}
+ACTIVATIONS = 4_545_024
+"""Bytes that one more row adds to the weights' products of a decode step; a test recounts."""
+
+
+def weights_crossing(ridge: float) -> float:
+    """Rows at which the weights' products of a decode step reach `ridge` FLOP/byte.
+
+    2BM / (2M + aB) = ridge for M weights in fp16 and a bytes of activations per row.
+    """
+    return ridge / (1 - ridge * ACTIVATIONS / (2 * LLAMA.matrices))
 
 
 @exercise("07-4")
@@ -173,7 +182,7 @@ def counted_intensities(answer: Any, context: Context) -> Outcome:
         return right("07-4")
     ridge = context.device.peak["fp16"] / context.device.bandwidth
     return right("07-4", "device", name=context.device.name, ridge=f"{ridge:.0f}",
-                 rows=f"{32 * ridge / COUNTED['decode 32 weights']:.0f}")  # fmt: skip
+                 rows=f"{weights_crossing(ridge):.0f}")  # fmt: skip
 
 
 # ---------------------------------------------------------------- a small model

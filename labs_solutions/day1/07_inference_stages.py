@@ -243,6 +243,8 @@ else:
     axes = plots.draw_stage_map(None, lab.ceiling(), placed, dtype, origin=gpu.origin,
                                 device=gpu.name, title="Llama-2-7B on your roofline")
     plots.show(axes.figure)
+    if gpu.cpu:
+        print("Counted in fp16. In a CPU's fp32 each number has twice the bytes: half the intensity.")
 
 # %% [markdown]
 # What the map says, from right to left:
@@ -304,10 +306,10 @@ def read_prompt():
 
 
 small_work = counting.count(decode)
-moving_ms = small_work.bytes_unfused / lab.ceiling().bandwidth * 1e3
+moving_us = small_work.bytes_unfused / lab.ceiling().bandwidth * 1e6
 print(f"one decode step: {small_work.kernels} operations that start a kernel, "
       f"{small_work.bytes_unfused / 1e6:.0f} MB")
-print(f"moving them takes {moving_ms:.2f} ms at this {lab.ceiling().label}")
+print(f"moving them takes {moving_us:,.0f} us at this {lab.ceiling().label}")
 
 # %% [markdown]
 # Two predictions, both as factors of the time that a person waits, the CPU included.
@@ -659,15 +661,15 @@ even = shapes.layer_matrices / shapes.hidden
 lab.check("07-10", even)
 
 # %%
-lengths = [2**k for k in range(9, 18, 2)]
-work = {"weights": [2 * n * shapes.layer_matrices for n in lengths],
-        "attention": [2 * n**2 * shapes.hidden for n in lengths]}
-axes = plots.draw_sweep(None, lengths, work, logx=True, logy=True, yunit="FLOP",
-                        knee=even if isinstance(even, (int, float)) and even > 0 else None,
-                        knee_label="yours:", title="Arithmetic of one layer in prefill",
-                        xlabel="tokens in the prompt", ylabel="arithmetic",
-                        origin="calculated", device="Llama-2-7B, causal attention")
-plots.show(axes.figure)
+if isinstance(even, (int, float)) and even > 0:
+    lengths = [2**k for k in range(9, 18, 2)]
+    work = {"weights": [2 * n * shapes.layer_matrices for n in lengths],
+            "attention": [2 * n**2 * shapes.hidden for n in lengths]}
+    axes = plots.draw_sweep(None, lengths, work, logx=True, logy=True, yunit="FLOP", knee=even,
+                            knee_label="yours:", title="Arithmetic of one layer in prefill",
+                            xlabel="tokens in the prompt", ylabel="arithmetic",
+                            origin="calculated", device="Llama-2-7B, causal attention")
+    plots.show(axes.figure)
 
 # %% [markdown]
 # At the 4,096 tokens that Llama-2 was trained for, attention is a small part. At tens of

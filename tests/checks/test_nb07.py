@@ -275,6 +275,22 @@ def test_the_table_is_what_the_real_shapes_are_counted_at():
                 assert nb07.COUNTED[name] == pytest.approx(got, rel=1e-4), name
 
 
+def test_the_weights_cross_a_little_above_the_ridge():
+    paper = Decoder(device="meta").eval()
+    moved = {}
+    for batch in (1, 32, 218):
+        paper.start(batch, 16)
+        tokens = torch.empty(batch, 1, dtype=torch.long, device="meta")
+        with torch.no_grad():
+            work = counting.count(paper, tokens, tokens[0])
+        mine = [op for op in work.ops if op.kind == "matmul"]
+        moved[batch] = sum(op.bytes for op in mine)
+        intensity = sum(op.flops for op in mine) / moved[batch]
+        assert nb07.weights_crossing(intensity) == pytest.approx(batch, rel=1e-6)
+    assert (moved[32] - moved[1]) / 31 == nb07.ACTIVATIONS
+    assert nb07.weights_crossing(65e12 / 320e9) == pytest.approx(218, abs=1)
+
+
 def test_a_wrong_entry_costs_its_share(t4):
     one = nb07.COUNTED | {"prefill weights": 2048}
     two = one | {"decode 32 weights": 1.0}
