@@ -346,9 +346,8 @@ def falsify(answer: Any, context: Context) -> Outcome:
     if wrong and context.cpu:
         raise Wrong("unclear", state="cannot_tell", have=seen)
     if wrong:
-        raise Wrong(f"{wrong[0]}_contradicted", fraction=1 - len(wrong) / 2,
-                    have=f"{wrong[0]}: {picked[wrong[0]]!r}; but {seen}",
-                    left=left[wrong[0]])  # fmt: skip
+        have = f"{wrong[0]}: {picked[wrong[0]]!r}; but {seen}"
+        raise Wrong(f"{wrong[0]}_contradicted", fraction=1 - len(wrong) / 2, have=have)
     said = {name: context.prediction("07-9", name) for name in INT8}
     held = sum(bool(p) and p.value == effect(factors[n]) for n, p in said.items())
     base = measured(context, "07-9", "decode")

@@ -252,12 +252,13 @@ else:
 # - **Prefill** is far to the right: 2,048 rows share each trip of the weights. Attention inside it is
 #   to the right as well, as long as its scores stay on the chip.
 # - **Decode** is at 1. Batching moves its weights to the right, and leaves the cache where it is.
-# - **The rest** is at the far left in every stage. That is what fusion is for.
+# - **The rest** is at the far left in every stage. In the counted prefill it moves 30 GB, more than
+#   the matrix products do. That is what fusion is for.
 #
 # Now move a stage yourself. Take *weights in decode* and raise the batch until it crosses the ridge.
 # Then take *decode*, the whole step: does it ever get there, within what fits into the card? (Small
 # rings mark the other batches that fit. The roof is on paper here; activations are left out. Without a
-# card that the course knows, the picture is a T4's.)
+# card that the course knows, the picture is a T4's.) <!-- derived: 30 GB -->
 
 # %%
 explore.stages(gpu)
@@ -310,13 +311,15 @@ moving_us = small_work.bytes_unfused / lab.ceiling().bandwidth * 1e6
 print(f"one decode step: {small_work.kernels} operations that start a kernel, "
       f"{small_work.bytes_unfused / 1e6:.0f} MB")
 print(f"moving them takes {moving_us:,.0f} us at this {lab.ceiling().label}")
+more = counting.count(read_prompt).flops / small_work.flops
+print(f"a prompt of 128 tokens: {more:.0f} times the arithmetic (only its last token asks the head)")
 
 # %% [markdown]
 # Two predictions, both as factors of the time that a person waits, the CPU included.
 #
 # - `graph`: a decode step in eager, over the same step replayed as one CUDA graph.
-# - `prompt`: reading 128 tokens of prompt in eager, over decoding one token in eager. It is about 128 times
-#   the arithmetic.
+# - `prompt`: reading a prompt of 128 tokens in eager, over decoding one token in eager. The cell above
+#   printed how much more arithmetic that is.
 
 # %% nbgrader={"grade": false, "grade_id": "07-5-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
 graph_factor = ...  # eager decode / graphed decode
@@ -392,15 +395,15 @@ if runs:
 # Two rows are still missing.
 #
 # - **Sampling** picks the next word from {{fact:model.llama2_7b.vocabulary}}: a softmax, a sort, a
-#   draw, and then the number must reach Python. At batch 1 that is a handful of kernels on 64 KB. <!-- derived: 64 KB -->
+#   draw, and then the number must reach Python. At batch 1 that is a handful of kernels on 64 KB.
 # - **Loading the model** happens before the first token. {{fact:model.llama2_7b.weights}} come from
 #   a disk, through the host's memory, over PCIe. Published for Llama-2-7B: {{fact:result.loading.llama2_7b_before}},
 #   and {{fact:result.loading.llama2_7b_after}} once the file went straight to the device. Writing the
-#   same bytes into the device memory of an A100 80 GB takes 6.6 ms on paper. <!-- derived: 80 GB; 6.6 ms -->
+#   same bytes into the device memory of an A100 80 GB takes 6.6 ms on paper.
 #
 # **07-6.** Fill the table for Llama-2-7B on a datacentre card, context 2,048. For each row: `"memory"`,
 # `"compute"`, `"overhead"`, or `"link"` for disk, host and PCIe. Decode rows mean the whole step, compiled so
-# that launches do not count. Attention in prefill means the fused kernel.
+# that launches do not count. Attention in prefill means the fused kernel. <!-- derived: 64 KB; 80 GB; 6.6 ms -->
 
 # %% nbgrader={"grade": false, "grade_id": "07-6-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 stages = {
@@ -441,7 +444,7 @@ lab.check("07-6", stages)
 #
 # 1. **compile**: `torch.compile` with CUDA graphs, and a cache of fixed length
 # 2. **int8**: weights in one byte instead of two, arithmetic as before
-# 3. **int4**: weights in half a byte, with a scale for every 32
+# 3. **int4**: weights in half a byte, with a scale for each group of 32
 # 4. **speculative**: a small model drafts a few tokens, the large one checks all of them in *one* step and
 #    keeps those that it would have said itself
 
@@ -469,7 +472,7 @@ if isinstance(removed, dict) and ... not in removed.values():
 
 # %% [markdown]
 # The first rung is the largest, and nobody touched the model for it. An eager step there has
-# {{fact:result.gpt_fast.operations}} operations. At {{fact:result.gpt_fast.eager}} each cost the CPU
+# {{fact:result.gpt_fast.operations}} operations, one fewer than the decoder that you counted. At {{fact:result.gpt_fast.eager}} each cost the CPU
 # {{fact:host.operation|us}}: Python, dispatch and launch together.
 #
 # Would the same step be overhead-bound on another card? The host's part stays, the memory's part
@@ -490,11 +493,12 @@ for key in ("t4", "l4", "a100_80_sxm", "h100_sxm"):
 #
 # And now the foil. Elsewhere `torch.compile` made an 8B model {{fact:result.compile.llama_8b_forward}} times
 # as fast: a little *slower*. It was a B200, and the model read sequences of 8,192 tokens. Which
-# stage is that, and why was there nothing to remove? Answer for yourself, then read on.
+# stage is that, and why was there so little to remove? Answer for yourself, then read on.
 #
 # Reading 8,192 tokens is prefill. It waits for arithmetic, which no compiler takes away. There are
 # about as many launches as in a decode step, spread over a step that takes
-# {{fact:result.compile.llama_8b_eager|ms}} instead of a few, so they hide behind the GPU's work.
+# {{fact:result.compile.llama_8b_eager|ms}} instead of a few, so they hide behind the GPU's work. Fusing
+# *the rest* saves trips, but they are a small share of such a step, and here even that did not show.
 #
 # Three conclusions:
 #
@@ -513,7 +517,7 @@ for key in ("t4", "l4", "a100_80_sxm", "h100_sxm"):
 #
 # # Second sitting (optional)
 #
-# ## 7 · How much of the memory do they use?
+# ## 7 · How much of the bandwidth do they use?
 #
 # A decode step that only reads weights has one natural score: the share of the card's bandwidth
 # that the useful bytes take. It is called [MBU]({{course:docs}}/glossary.md#mfu-mbu), model bandwidth utilisation:
@@ -632,11 +636,11 @@ lab.check("07-9", verdict)
 
 # %% [markdown]
 # Look at the last comparison once more. Converted first, int8 moves a byte in, two out, and two in
-# again: five for each weight, where fp16 moves two. That is why gpt-fast reports that int8 *without*
+# again: five for each weight, where fp16 moves two. It fits what gpt-fast's authors saw: int8 *without*
 # compile was slower than fp16. Fewer bytes on disk are not fewer bytes on the bus.
 #
-# What the weights lost is another matter. A few tenths of a per cent of one matrix's output say
-# little about answers; accuracy is measured on its own.
+# What the rounded weights cost in accuracy is another matter. An error of about one per cent in one
+# product says little about answers; it is measured on its own.
 #
 # ## 9 · When does attention take over?
 #
