@@ -54,7 +54,8 @@ class Layer(nn.Module):
 class Decoder(nn.Module):
     """A decoder of Llama's shape; defaults are Llama-2-7B in fp16.
 
-    Called with tokens [batch, rows] and their positions [rows], it returns the next token [batch].
+    Called with tokens [batch, rows] and their positions [rows], it returns the next token [batch];
+    ``scores`` returns the score of every word for it [batch, words].
     """
 
     def __init__(
@@ -89,12 +90,15 @@ class Decoder(nn.Module):
         self.bias = future.mul(-1e4).to(dtype)
 
     def forward(self, tokens: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return self.scores(tokens, at).argmax(-1)
+
+    def scores(self, tokens: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         x = self.embedding(tokens)
         turn = self.turns[at][None, :, None]
         mask = self.bias[at][None, None]
         for layer, cache in zip(self.layers, self.caches, strict=True):
             x = layer(x, at, turn, mask, cache)
-        return self.head(norm(x[:, -1], self.last)).argmax(-1)
+        return self.head(norm(x[:, -1], self.last))
 
 
 def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -233,10 +233,13 @@ def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
         outcome(exercise, prediction, _time(record, "gpu") / SECONDS[guess.unit])
 
 
-def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> None:
+def ledger(
+    exercise: str, labels: Sequence[str], fused: Sequence[str] = (), *, clock: str = "gpu"
+) -> None:
     """Residual ledger: what memory, compute and the host explain of each time, and what is left.
 
     `fused` names the labels that run as one kernel: their intermediates never reach memory.
+    `clock="wall"` explains what a loop of calls takes, the host included.
     """
     session = current(exercise)
     books = {}
@@ -246,12 +249,13 @@ def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> N
         if record is None or work is None:
             continue
         times = roofline.times(work, ceiling(), ceiling().host_per_op, fused=label in fused)
-        books[label] = roofline.ledger(_time(record, "gpu"), times)
+        took = _time(record, clock)
+        books[label] = roofline.ledger(took, times)
         print(
             f"{label}: moving {timing.seconds(times.memory)}, "
             f"computing {timing.seconds(times.compute)}, "
             f"queueing {timing.seconds(times.host)}; "
-            f"{session.origin} {timing.seconds(_time(record, 'gpu'))}"
+            f"{session.origin} {timing.seconds(took)}"
         )
     if not books:
         print(f"{exercise}: nothing measured yet, so there is nothing to explain.")

@@ -85,3 +85,13 @@ def test_at_llama_shapes_it_has_the_published_size_and_needs_no_memory():
     attention = 4 * shapes.layers * shapes.hidden * 128
     assert work.matmul_flops == pytest.approx(2 * shapes.matrices + attention, rel=1e-3)
     assert work.bytes_unfused > shapes.step_weights
+
+
+def test_the_next_token_is_the_word_with_the_highest_score():
+    model = small()
+    tokens, at = torch.randint(0, 50, (3, 4)), torch.arange(4)
+    model.start(3, 4)
+    with torch.no_grad():
+        scores = model.scores(tokens, at)
+        assert scores.shape == (3, 50)
+        assert torch.equal(model(tokens, at), scores.argmax(-1))

@@ -330,6 +330,16 @@ def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
     assert labels == ["datasheet peak", "published sustained", "simulated ceiling"]
 
 
+def test_the_ledger_of_the_wall_clock_shows_the_host(gpu, capsys):
+    x = torch.randn(1000, device="cuda", dtype=torch.float16)
+    lab.measure("04-14", {"tiny": lambda: x.cos().cos().cos()})
+    capsys.readouterr()
+    lab.ledger("04-14", ["tiny"])
+    assert "the model asks for" in capsys.readouterr().out  # the queue was held
+    lab.ledger("04-14", ["tiny"], clock="wall")
+    assert "host 100 %" in capsys.readouterr().out
+
+
 def test_a_fused_chain_must_stay_on_the_device(gpu, capsys):
     lab.check("04-5", lambda x: x.cpu().float().cos().cos().cos())
     said = capsys.readouterr().out

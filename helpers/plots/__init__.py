@@ -21,6 +21,7 @@ from helpers.plots.intensity import (
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
+from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
 from helpers.plots.timeline import (
@@ -38,6 +39,7 @@ __all__ = [
     "Event",
     "Offer",
     "Point",
+    "Stage",
     "alt_text",
     "draw_bars",
     "draw_cost_curves",
@@ -46,12 +48,15 @@ __all__ = [
     "draw_factories",
     "draw_fusion_explorer",
     "draw_intensity",
+    "draw_ladder",
     "draw_ledger",
     "draw_predictions",
     "draw_remedies",
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
+    "draw_stage_explorer",
+    "draw_stage_map",
     "draw_sweep",
     "draw_timeline",
     "draw_trips",
