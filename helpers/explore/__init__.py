@@ -16,6 +16,7 @@ from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
 from helpers.explore.roofline import roofline
+from helpers.explore.queue import queue
 
 __all__ = [
     "FUSION_DEVICES",
@@ -27,6 +28,7 @@ __all__ = [
     "explorer",
     "fusion",
     "roofline",
+    "queue",
     "static_reason",
     "static_twin",
 ]

@@ -20,6 +20,8 @@ from helpers.plots.intensity import (
 )
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
+from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
+from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -34,7 +36,9 @@ from helpers.plots.trips import draw_trips, draw_trips_pair
 
 __all__ = [
     "ORIGINS",
+    "QUEUE_ENDINGS",
     "Bars",
+    "Benchmark",
     "Event",
     "Offer",
     "Point",
@@ -49,6 +53,10 @@ __all__ = [
     "draw_ledger",
     "draw_predictions",
     "draw_remedies",
+    "draw_benchmarks",
+    "draw_fusion_explorer",
+    "draw_ledger",
+    "draw_queue",
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
@@ -64,5 +72,6 @@ __all__ = [
     "linear_intensity",
     "off_by",
     "png",
+    "queue_events",
     "show",
 ]
