@@ -164,7 +164,11 @@ def what_forces_a_wait(answer: Any, context: Context) -> Outcome:
 # ---------------------------------------------------------------- your own stopwatch
 
 SHORT, LONG = 0.6, 1.8  # times the truth: below and above it a stopwatch is wrong
-ODD = 1.45  # times its own steady time: an odd call found its way into the result
+ODD = 1.6  # times its own steady time: an odd call found its way into the result
+STARTED_SLOWLY = (
+    3.5  # times the truth. A median between a slow call and a normal one gives 4.5, and
+)
+# a right one rests on the slowest of few normal calls: on a busy machine these can be late
 UNITS = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
 
 
@@ -272,7 +276,7 @@ def _odd_calls(notes: Mapping[str, dict[str, Any]]) -> None:
 
 def _slow_start(notes: Mapping[str, dict[str, Any]]) -> None:
     note = notes["slow start"]
-    if note["value"] > LONG * max(note["true"], note["saw"]):
+    if note["value"] > STARTED_SLOWLY * max(note["true"], note["saw"]):
         have = f"{note['value']:.3g} where all but the first calls take {note['true']:.3g} s"
         raise Wrong("no_warm_up", have=have)
 
@@ -363,7 +367,7 @@ def honest_numbers(answer: Any, context: Context) -> Outcome:
 
 # ---------------------------------------------------------------- the queue runs dry
 
-ROWS = tuple(2**k for k in range(6, 15))
+ROWS = tuple(2**k for k in range(7, 15))
 WIDTH = 4096  # fp16 elements in a row
 CLEAR = 0.25  # GPU and host times that differ by less are a draw
 

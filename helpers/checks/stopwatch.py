@@ -18,9 +18,11 @@ from typing import Any
 from helpers.evidence import plain
 
 KINDS = ("steady", "slow last but one", "slow last", "slow start", "fails")
-SLOW = 4.0  # times: each of the first calls in "slow start"
+SLOW = 8.0  # times: each of the first calls in "slow start"
 QUICK = 0.3  # times: the odd fast call, data that happened to lie in a cache
-LONGEST_ODD = 0.2  # s: the odd slow call. Means of many blocks, as torch.utils.benchmark makes, bear it
+LONGEST_ODD = (
+    0.2  # s: the odd slow call. Means of many blocks, as torch.utils.benchmark makes, bear it
+)
 MOST_SLOW_STARTS = 12
 MOST_CALLS = 5000
 FAILURE = "the kernel failed: this error should reach the one who asked for the time"

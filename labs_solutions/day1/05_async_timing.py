@@ -129,10 +129,9 @@ explore.queue(gpu)
 # Here is one large matrix product, and three ways to time it.
 
 # %%
-if gpu.cpu:
-    side = 1024
-else:  # large enough to keep a fast card busy for some milliseconds
-    side = 16384 if torch.cuda.mem_get_info()[0] > 3e10 else 8192
+side = 1024 if gpu.cpu else 8192
+if not gpu.cpu and torch.cuda.mem_get_info()[0] > 3e10:
+    side = 16384  # a large card is a fast one: let it, too, be busy for some milliseconds
 a = torch.randn(side, side, device=gpu.device, dtype=gpu.dtype)
 b = torch.randn(side, side, device=gpu.device, dtype=gpu.dtype)
 
@@ -528,7 +527,7 @@ rows_guess = roof.host_per_op * roof.bandwidth / (2 * 4096 * gpu.itemsize)
 lab.predict("05-8", rows_guess, unit="rows", label="rows")
 
 # %%
-rows = [2**k for k in range(6, 11 if gpu.cpu else 15)]
+rows = [2**k for k in range(7, 11 if gpu.cpu else 15)]
 
 
 def relu_of(n):
@@ -608,7 +607,7 @@ if gpu.cpu:
 # where a bundle would not care: shapes and memory addresses in a graph are frozen, nothing in it may
 # wait or decide on a value, and every kernel still runs one by one.
 #
-# The program: 32 additions, one after the other, on 4,096 elements. Which bucket is it in, and what
+# The program: 32 additions, one after the other, on 2,048 elements. Which bucket is it in, and what
 # do three changes do to its wall time?
 
 # %% nbgrader={"grade": false, "grade_id": "05-9-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -643,12 +642,12 @@ def as_graph(function):
     return recorded.replay
 
 
-four, two, forty = (torch.zeros(n, device=gpu.device, dtype=gpu.dtype) for n in (4096, 2048, 40960))
+base, half, tenfold = (torch.zeros(n, device=gpu.device, dtype=gpu.dtype) for n in (2048, 1024, 20480))
 changes = lab.measure("05-9", {
-    "as it is": lambda: many(four),
-    "half the elements": lambda: many(two),
-    "ten times the elements": lambda: many(forty),
-    "one launch": as_graph(lambda: many(four)),
+    "as it is": lambda: many(base),
+    "half the elements": lambda: many(half),
+    "ten times the elements": lambda: many(tenfold),
+    "one launch": as_graph(lambda: many(base)),
 }, **quick)
 for name in effects:
     lab.compare("05-9", name, "as it is", prediction=name, clock="wall")
