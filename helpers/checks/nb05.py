@@ -242,7 +242,7 @@ def _steady(note: Mapping[str, Any]) -> None:
     for key, factor in UNITS.items():
         if SHORT * factor < value / true and value / most < LONG * factor:
             raise Wrong(key, **values)
-    if 0.9e-3 < value / true and value / most < 1.1e-3 and not note["pending"]:
+    if value / true > 0.9e-3 and value / most < 1.1e-3 and not note["pending"]:
         raise Wrong("per_1000", **values)
     if value < SHORT * true:
         if note["pending"]:
@@ -256,14 +256,13 @@ def _steady(note: Mapping[str, Any]) -> None:
 def _odd_calls(notes: Mapping[str, dict[str, Any]]) -> None:
     """One very slow and one fast call, the last two, in both orders."""
     steady = notes["steady"]["value"]
-    shares = []
+    low, high = [], []
     for kind in ("slow last but one", "slow last"):
         note = notes[kind]
-        scale = max(steady, note["saw"]) if note["value"] > steady else note["true"]
-        shares.append(note["value"] / scale)
+        low.append(note["value"] < SHORT * note["true"])
+        high.append(note["value"] > ODD * max(steady, note["saw"]))
     values = {"have": f"{notes['slow last']['value']:.3g} where nearly all calls take "
                       f"{notes['slow last']['true']:.3g} s"}  # fmt: skip
-    low, high = [s < SHORT for s in shares], [s > ODD for s in shares]
     if all(low):
         raise Wrong("minimum", **values)
     if (low[0] and high[1]) or (high[0] and low[1]):

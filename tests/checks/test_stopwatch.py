@@ -34,13 +34,13 @@ def clocked(fn, before=True, after=True):
     return time.perf_counter() - start
 
 
-def samples(fn, warm=3, times=11, **how):
+def samples(fn, warm=3, times=7, **how):
     for _ in range(warm):
         fn()
     return [clocked(fn, **how) for _ in range(times)]
 
 
-def events(fn, warm=3, times=11):
+def events(fn, warm=3, times=7):
     for _ in range(warm):
         fn()
     pairs = []
@@ -54,7 +54,7 @@ def events(fn, warm=3, times=11):
     return [begin.elapsed_time(end) for begin, end in pairs]
 
 
-def block(fn, times=11):
+def block(fn, times=7):
     for _ in range(3):
         fn()
     return clocked(lambda: [fn() for _ in range(times)])
@@ -65,7 +65,7 @@ def late(fn):
     for _ in range(3):
         fn()
     times = []
-    for _ in range(11):
+    for _ in range(7):
         wait()
         start = time.perf_counter()
         fn()
@@ -91,10 +91,10 @@ def endless(fn):
 
 RIGHT = {
     "synchronize": lambda fn: statistics.median(samples(fn)),
-    "many": lambda fn: statistics.median(samples(fn, warm=10, times=30)),
+    "many": lambda fn: statistics.median(samples(fn, warm=10, times=15)),
     "without the first wait": lambda fn: statistics.median(samples(fn, before=False)),
     "events": lambda fn: statistics.median(events(fn)) / 1e3,
-    "a percentile": lambda fn: sorted(samples(fn))[5],
+    "a percentile": lambda fn: sorted(samples(fn))[3],
     "a timer": lambda fn: benchmark.Timer("fn()", globals={"fn": fn}).blocked_autorange().median,
 }
 WRONG = {
@@ -138,8 +138,35 @@ def test_every_wrong_stopwatch_is_named(key, card):
     assert outcome.fraction < 1 and outcome.next_step
 
 
+def test_every_clock_by_name_is_the_cards_own_and_comes_back(card):
+    from time import perf_counter, time_ns
+
+    def fresh(source):
+        names = {"time": time, "perf_counter": perf_counter, "time_ns": time_ns, "wait": wait,
+                 "statistics": statistics}  # fmt: skip
+        exec(source, names)
+        return names
+
+    body = """
+def time_gpu(fn):
+    for _ in range(3): fn()
+    times = []
+    for _ in range(7):
+        wait(); start = {}; fn(); wait()
+        times.append(({} - start) {})
+    return statistics.median(times)
+"""
+    for read, unit in (("time.time()", ""), ("perf_counter()", ""), ("time.perf_counter()", ""),
+                       ("time_ns()", "/ 1e9"), ("time.monotonic_ns()", "/ 1e9")):  # fmt: skip
+        names = fresh(body.format(read, read, unit))
+        found = stopwatch.watch(names["time_gpu"], checks.inputs("05-5", 3), CARD)
+        assert checks.grade("05-5", found, Context(seed=3)).state == "right", read
+        assert found[0]["value"] == pytest.approx(found[0]["true"], rel=0.05), read
+        assert names["time"] is time and names["perf_counter"] is perf_counter
+
+
 def test_a_block_divided_by_its_calls_is_a_mean(card):
-    assert graded(lambda fn: block(fn) / 11, CARD).key == "mean"
+    assert graded(lambda fn: block(fn) / 7, CARD).key == "mean"
 
 
 def test_one_warm_up_call_is_too_few(card):

@@ -41,5 +41,6 @@ def test_three_controls_move_it(monkeypatch, shown):
         for kernel, launch in ((2, 100), (200, 2)):
             update(kernel=kernel, launch=launch, ending=ending)
     assert len(shown) == 2 * len(plots.QUEUE_ENDINGS)
-    assert all(f"waits: {e}" in plots.alt_text(f) for e, f in
-               zip([e for e in plots.QUEUE_ENDINGS for _ in range(2)], shown, strict=True))  # fmt: skip
+    asked = [ending for ending in plots.QUEUE_ENDINGS for _ in range(2)]
+    for ending, figure in zip(asked, shown, strict=True):
+        assert f"the CPU waits: {ending}" in plots.alt_text(figure)

@@ -1,5 +1,7 @@
 """The two figures of notebook 05: the arithmetic of the queue, and the table of benchmarks."""
 
+from itertools import pairwise
+
 import pytest
 
 from helpers import plots
@@ -49,7 +51,7 @@ def test_kernels_never_overlap_nor_start_before_their_launch():
                 events = plots.queue_events(kernel * US, launch * US, ending)
                 runs = lanes(events, "GPU")
                 assert len(runs) == 6
-                assert all(a.end <= b.start + 1e-12 for a, b in zip(runs, runs[1:], strict=False))
+                assert all(a.end <= b.start + 1e-12 for a, b in pairwise(runs))
                 launches = [e for e in lanes(events, "CPU") if not e.waits]
                 for at, run in enumerate(runs):
                     assert run.start >= launches[min(at, len(launches) - 1)].end - 1e-12
