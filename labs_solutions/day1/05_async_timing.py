@@ -74,7 +74,7 @@ implied = 4 * elements / (microseconds * 1e-6) / 1e9
 lab.check("05-1", implied)
 
 # %% [markdown]
-# **05-2.** Published, for Llama-2-7B on an A100 that writes one token after the other in eager mode:
+# **05-2.** Published, for Llama-2-7B on an A100 (80 GB) that writes one token after the other in eager mode:
 # {{fact:result.gpt_fast.eager}}, so 39 ms per token, in {{fact:result.gpt_fast.operations}} operations. The memory could deliver the weights in 6.5 ms, and the arithmetic takes less than that.
 # What do the 39 ms wait for?
 #
@@ -171,7 +171,7 @@ def events_ms(fn):
 # clock, not the CPU.
 #
 # Two predictions, in ms: what does the naive clock show, and what the one that waits? The second
-# you can compute: FLOP over the rate of this machine.
+# you can compute: FLOP over the rate of this machine, which `lab.ceiling().rates` has in FLOP/s.
 
 # %% nbgrader={"grade": false, "grade_id": "05-3-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
 naive_guess = ...  # ms that naive_ms shows
@@ -385,6 +385,10 @@ if views:
 # Cold or hot, which is right? Both. In a large program other data has passed through the cache
 # since the last time: cold. In a small loop over the same data: hot. Say which.
 #
+# A real card also changes its pace: cool, it runs above its long-term speed; after seconds of hard
+# work, below (the moving roof of notebook 01). So warm up by *time* where it matters, and measure
+# rivals in turn, not one after the other.
+#
 # ## 5 · Six benchmarks that lie
 #
 # The cell measures, and builds from the parts what each of six broken benchmarks would print on this
@@ -449,8 +453,8 @@ if first is not ... and cached is not ... and len(large) == len(little) == 2:
 # %% [markdown]
 # Some of the six may print nearly the truth here. That makes them no better. On a CPU, for example, A
 # is right. On a simulated card B is nearly right, since a model loads no libraries, and the compiler
-# of C takes a made-up time. Published, on a real card: the first handle of the matrix library took
-# {{fact:result.first_call.first}}, later ones {{fact:result.first_call.later}}.
+# of C takes a made-up time. Reported from a real one
+# (which, is not said): the first handle of the matrix library took {{fact:result.first_call.first}}, later ones {{fact:result.first_call.later}}.
 #
 # **05-6.** Name the fault of each. Each name fits once.
 #
@@ -573,9 +577,10 @@ if isinstance(full, int) and not gpu.cpu:
     lab.outcome("05-8", "rows", full)
 
 # %% [markdown]
-# Bear two things in mind. The launch cost belongs to the *host*: a faster card with the same host
-# needs a larger batch to be busy. And if the batch still fits into L2, the GPU is faster than
-# your prediction from the memory allowed. (The simulated host is not a fast one: its cost per
+# Bear three things in mind. The sweep knows only powers of two. The launch cost belongs to the *host*:
+# a faster card with the same host needs a larger batch to be busy. And as long as the batch fits into
+# L2, the GPU is faster than your prediction from the memory allowed: that is the steep step in its
+# line. (A model steps, a real card slides. And the simulated host is no fast one: its cost per
 # operation is that of the published 7B run in question 05-2.)
 #
 # ## 7 · Events can lie as well
