@@ -74,7 +74,7 @@ implied = 4 * elements / (microseconds * 1e-6) / 1e9
 lab.check("05-1", implied)
 
 # %% [markdown]
-# **05-2.** Published, for Llama-2-7B on an A100 (80 GB) that writes one token after the other in eager mode:
+# **05-2.** Published, for Llama-2-7B on an A100-80 that writes one token after the other in eager mode:
 # {{fact:result.gpt_fast.eager}}, so 39 ms per token, in {{fact:result.gpt_fast.operations}} operations. The memory could deliver the weights in 6.5 ms, and the arithmetic takes less than that.
 # What do the 39 ms wait for?
 #
