@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -69,6 +70,7 @@ def what_39_ms_wait_for(answer: Any, context: Context) -> Outcome:
 
 # ---------------------------------------------------------------- three clocks
 
+SIDES = (8192, 16384)  # of the matrices; the second on cards with much memory
 CLOCKS = ("naive", "synchronize", "events", "naive TFLOP/s")
 
 
@@ -137,6 +139,11 @@ def _events(cells: Mapping[str, Any], flops: float, record: Record, context: Con
 
 def _rate(cells: Mapping[str, Any], flops: float, record: Record, context: Context) -> None:
     naive, waited = number(cells["naive"]), _in_ms(cells, record)[0]
+    given = cells["naive TFLOP/s"]
+    if context.card(record) is None and isinstance(given, (int, float)) and given > 0:
+        # Graded on a stand-in of an unknown card, which may take the other size.
+        sizes = [2.0 * side**3 for side in SIDES]
+        flops = min(sizes, key=lambda f: abs(math.log(f / naive * 1e3 / 1e12 / given)))
     right_value = flops / naive * 1e3 / 1e12
     expect_number(
         cells["naive TFLOP/s"],

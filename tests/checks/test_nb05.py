@@ -371,6 +371,18 @@ def test_on_an_unknown_card_nothing_is_compared_with_a_datasheet(t4):
     kit.assert_right([("05-5", notes()), ("05-8", full(t4)), ("05-9", VERDICT)], unknown)
 
 
+def test_an_unknown_card_may_be_graded_with_the_other_size(t4):
+    """Its stand-in when graded is a T4, which takes smaller matrices than a large card did."""
+    record = t4.measurement("05-3", "matmul")
+    record.device["name"] = "NVIDIA GB999"
+    record.value["work"]["flops"] = 2 * 16384**3
+    unknown = Context(t4.evidence, None, seed=kit.SEED)
+    good = clocks(t4)  # computed with the side of 8192
+    assert checks.grade("05-3", good, unknown).state == "right"
+    other = good | {"naive TFLOP/s": good["naive TFLOP/s"] * 1.4}
+    assert checks.grade("05-3", other, unknown).state == "not_yet"
+
+
 def test_what_ifs_that_move_nothing_settle_nothing(t4):
     t4.measurement("05-9", "one launch").value["wall"] = 3e-4
     outcome = checks.grade("05-9", VERDICT, t4)
