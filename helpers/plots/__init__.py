@@ -19,9 +19,9 @@ from helpers.plots.intensity import (
     linear_intensity,
 )
 from helpers.plots.predictions import draw_predictions
-from helpers.plots.remedies import draw_remedies
 from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
 from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
+from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -44,6 +44,7 @@ __all__ = [
     "Point",
     "alt_text",
     "draw_bars",
+    "draw_benchmarks",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_diagnosis",
@@ -52,11 +53,8 @@ __all__ = [
     "draw_intensity",
     "draw_ledger",
     "draw_predictions",
-    "draw_remedies",
-    "draw_benchmarks",
-    "draw_fusion_explorer",
-    "draw_ledger",
     "draw_queue",
+    "draw_remedies",
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
