@@ -15,8 +15,8 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
-from helpers.explore.roofline import roofline
 from helpers.explore.queue import queue
+from helpers.explore.roofline import roofline
 
 __all__ = [
     "FUSION_DEVICES",
@@ -27,8 +27,8 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
-    "roofline",
     "queue",
+    "roofline",
     "static_reason",
     "static_twin",
 ]
