@@ -15,6 +15,7 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
+from helpers.explore.queue import queue
 from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
 
@@ -27,6 +28,7 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
+    "queue",
     "roofline",
     "stages",
     "static_reason",

@@ -19,6 +19,8 @@ from helpers.plots.intensity import (
     linear_intensity,
 )
 from helpers.plots.predictions import draw_predictions
+from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
+from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
@@ -35,13 +37,16 @@ from helpers.plots.trips import draw_trips, draw_trips_pair
 
 __all__ = [
     "ORIGINS",
+    "QUEUE_ENDINGS",
     "Bars",
+    "Benchmark",
     "Event",
     "Offer",
     "Point",
     "Stage",
     "alt_text",
     "draw_bars",
+    "draw_benchmarks",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_diagnosis",
@@ -51,6 +56,7 @@ __all__ = [
     "draw_ladder",
     "draw_ledger",
     "draw_predictions",
+    "draw_queue",
     "draw_remedies",
     "draw_roofline",
     "draw_roofline_explorer",
@@ -69,5 +75,6 @@ __all__ = [
     "linear_intensity",
     "off_by",
     "png",
+    "queue_events",
     "show",
 ]
