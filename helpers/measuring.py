@@ -209,8 +209,11 @@ def _roofs() -> list[roofline.Roof]:
     return [roof for roof in (*known, ceiling()) if roof is not None]
 
 
-def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
-    """Draw prediction, datasheet, ceiling and measurement of one exercise together."""
+def reveal(exercise: str, label: str = "", prediction: str = "", *, clock: str = "gpu") -> None:
+    """Draw prediction, datasheet, ceiling and measurement of one exercise together.
+
+    `clock="wall"` shows what a loop of calls takes, the host included.
+    """
     session = current(exercise)
     record = session.evidence.latest(exercise, "measurement", label)
     work = session.work.get((exercise, label))
@@ -224,19 +227,22 @@ def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
         prediction=predicted,
         datasheet=bounds.get("datasheet peak"),
         ceiling=bounds[ceiling().label],
-        measured=_time(record, "gpu"),
+        measured=_time(record, clock),
     )
     title = f"{exercise}: time of {label or 'one call'}"
     axes = plots.draw_bars(None, bars, title, origin=session.origin, device=session.machine.name)
     plots.show(axes.figure)
     if predicted:
-        outcome(exercise, prediction, _time(record, "gpu") / SECONDS[guess.unit])
+        outcome(exercise, prediction, _time(record, clock) / SECONDS[guess.unit])
 
 
-def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> None:
+def ledger(
+    exercise: str, labels: Sequence[str], fused: Sequence[str] = (), *, clock: str = "gpu"
+) -> None:
     """Residual ledger: what memory, compute and the host explain of each time, and what is left.
 
     `fused` names the labels that run as one kernel: their intermediates never reach memory.
+    `clock="wall"` explains what a loop of calls takes, the host included.
     """
     session = current(exercise)
     books = {}
@@ -246,12 +252,13 @@ def ledger(exercise: str, labels: Sequence[str], fused: Sequence[str] = ()) -> N
         if record is None or work is None:
             continue
         times = roofline.times(work, ceiling(), ceiling().host_per_op, fused=label in fused)
-        books[label] = roofline.ledger(_time(record, "gpu"), times)
+        took = _time(record, clock)
+        books[label] = roofline.ledger(took, times)
         print(
             f"{label}: moving {timing.seconds(times.memory)}, "
             f"computing {timing.seconds(times.compute)}, "
             f"queueing {timing.seconds(times.host)}; "
-            f"{session.origin} {timing.seconds(_time(record, 'gpu'))}"
+            f"{session.origin} {timing.seconds(took)}"
         )
     if not books:
         print(f"{exercise}: nothing measured yet, so there is nothing to explain.")

@@ -330,6 +330,21 @@ def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
     assert labels == ["datasheet peak", "published sustained", "simulated ceiling"]
 
 
+def test_on_the_wall_clock_the_host_is_in_the_bars_and_in_the_ledger(gpu, capsys):
+    tiny = torch.randn(1000, device="cuda", dtype=torch.float16)
+    lab.predict("04-4", 3.2, unit="ms")
+    lab.measure("04-4", lambda: [tiny.cos() for _ in range(100)], label="tiny")
+    took = session.current("04-4").evidence.latest("04-4", "measurement", "tiny").value
+    assert took["wall"] > 5 * took["summary"]["median"]  # queued first, the kernels take no time
+    capsys.readouterr()
+    lab.ledger("04-4", ["tiny"], clock="wall")
+    assert "host 100 %" in capsys.readouterr().out
+    lab.ledger("04-4", ["tiny"])
+    assert "the model asks for" in capsys.readouterr().out
+    lab.reveal("04-4", "tiny", clock="wall")
+    assert f"it is {took['wall'] * 1e3:.3g} ms" in capsys.readouterr().out
+
+
 def test_a_fused_chain_must_stay_on_the_device(gpu, capsys):
     lab.check("04-5", lambda x: x.cpu().float().cos().cos().cos())
     said = capsys.readouterr().out
