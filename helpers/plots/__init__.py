@@ -20,6 +20,11 @@ from helpers.plots.intensity import (
 )
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
+from helpers.plots.bottlenecks import draw_buckets, draw_public_case
+from helpers.plots.display import alt_text, png, show
+from helpers.plots.flow import draw_flow_chart
+from helpers.plots.fusion import draw_fusion_explorer, free_operations
+from helpers.plots.lanes import draw_lanes, draw_unlabelled_lanes
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -44,11 +49,15 @@ __all__ = [
     "draw_cost_explorer",
     "draw_diagnosis",
     "draw_factories",
+    "draw_buckets",
+    "draw_flow_chart",
     "draw_fusion_explorer",
     "draw_intensity",
+    "draw_lanes",
     "draw_ledger",
     "draw_predictions",
     "draw_remedies",
+    "draw_public_case",
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
@@ -56,6 +65,7 @@ __all__ = [
     "draw_timeline",
     "draw_trips",
     "draw_trips_pair",
+    "draw_unlabelled_lanes",
     "events_from_profiler",
     "events_from_trace",
     "figure",
