@@ -127,7 +127,7 @@ plots.show(plots.draw_lanes()[0].figure)
 # | **definition** | the time is that of the arithmetic | the time is that of the bytes moved | the time is that of the CPU that asks |
 # | **test** | FLOPs / FLOP rate ≈ time | bytes / bandwidth ≈ time | operations × cost of one on the CPU ≈ time, and gaps between kernels |
 # | **symptom** | a card with more FLOP/s helps; moving fewer bytes does not | half the bytes is half the time; twice the arithmetic on them changes almost nothing | ten times the batch takes almost the same time; fewer bytes do not help |
-# | **remedy** | lower precision on [tensor cores]({{course:docs}}/glossary.md#tensor-core), a better algorithm, a faster card | [fusion]({{course:docs}}/glossary.md#fusion), smaller numbers ([quantisation]({{course:docs}}/glossary.md#quantisation)), more rows per trip of the weights | fewer kernels, [CUDA graphs]({{course:docs}}/glossary.md#cuda-graph), [torch.compile]({{course:docs}}/glossary.md#torch.compile) |
+# | **remedy** | lower precision on [tensor cores]({{course:docs}}/glossary.md#tensor-core), a better algorithm, a faster card | [fusion]({{course:docs}}/glossary.md#fusion), smaller numbers ([quantisation]({{course:docs}}/glossary.md#quantisation)), more rows per trip of the weights | fewer kernels, [CUDA graphs]({{course:docs}}/glossary.md#cuda-graph), [torch.compile]({{course:docs}}/glossary.md#torch-compile) |
 #
 # Each symptom is a *what if*. That makes it something you can try.
 
@@ -458,6 +458,8 @@ lab.check("02-6", tested)
 #
 # ## 7 · A public case: 39 ms for one step
 #
+# <!-- derived: 39 ms -->
+#
 # One step of a language model with 32 layers, published for an A100: {{fact:result.gpt_fast.eager}} in
 # eager mode, so {{fact:result.gpt_fast.operations}} operations in 39.2 ms. Compiled with CUDA graphs
 # the same step ran at {{fact:result.gpt_fast_readme.fp16}} to {{fact:result.gpt_fast.compiled}}.
@@ -524,7 +526,7 @@ explore.buckets(gpu, roof)
 #
 # | way | costs | separates | cannot | use it |
 # |---|---|---|---|---|
-# | **[arithmetic intensity]({{course:docs}}/glossary.md#arithmetic-intensity) on paper**: FLOPs per byte against the card's | nothing | compute from memory | see overhead: it assumes that the GPU is always busy | first, always |
+# | **arithmetic intensity on paper**, against the card's ridge point | nothing | compute from memory | see overhead: it assumes that the GPU is always busy | first, always |
 # | **a profiler's timeline** | a set-up; it slows the program, so never take times from it | all three, down to the kernel, if its counters are read too | say what the time is without it | when paper and stopwatch disagree |
 # | **change batch or dtype, time again** | one parameter | compute from the rest | tell memory from overhead: both stay flat when the batch grows | quick, on code you cannot open |
 #
@@ -549,7 +551,7 @@ plots.show(plots.draw_lanes(["copies"])[0].figure)
 # %% [markdown]
 # Before each kernel something comes over from the host, and nobody has anything to do meanwhile. Three usual suspects:
 #
-# - **copies** between CPU and GPU, over a link ten and more times slower than the GPU's memory
+# - **copies** between CPU and GPU, over a link many times slower than the GPU's memory
 #   (`.to("cuda")` in a loop, `.item()`, printing a tensor);
 # - **too little parallel work**: a kernel so small that most of the card has nothing to do. It takes longer
 #   than FLOPs and bytes say, without a single gap;
@@ -582,7 +584,7 @@ claims = {"A": "counter", "B": "fits", "C": "two fit", "D": "two fit", "E": "too
           "F": "other bucket"}
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "02-8", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "02-8", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
 lab.check("02-8", claims)
 
 # %% [markdown]
