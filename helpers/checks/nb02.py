@@ -86,7 +86,7 @@ def series_case(seed: int) -> dict[str, Any]:
 
 @exercise("02-3", case=series_case)
 def three_timelines(answer: Any, context: Context) -> Outcome:
-    """A third of the points per panel; the first wrong one is explained by what it was taken for."""
+    """A third of the points per panel; the first wrong one is explained."""
     wanted = dict(zip(PANELS, ORDERS[context.case("02-3")["series"]], strict=True))
     cells = table(answer, PANELS)
     picked = {name: _bucket(cells[name], name) for name in PANELS}
@@ -277,13 +277,13 @@ def three_programs(answer: Any, context: Context) -> Outcome:
 
 def _possible(record: Any, context: Context) -> None:
     work, took = record.value["work"], wall(record)
-    possible(work["bytes_ideal"] / took, peak_bandwidth(record, context))
     if record.label == "matmul" and isinstance(work.get("flops"), (int, float)):
         possible(
             work["flops"] / took,
             peak_rate(record, context),
             show=lambda v: f"{v / 1e12:,.4g} TFLOP/s",
         )
+    possible(work["bytes_ideal"] / took, peak_bandwidth(record, context))
 
 
 def _ceiling(context: Context) -> dict[str, float]:
@@ -376,9 +376,9 @@ def the_rest_of_39_ms(answer: Any, context: Context) -> Outcome:
         unit="us",
         show=lambda v: f"{v:,.4g} us",
         others={
-            "minus_memory": (step - memory) / operations * 1e6,
-            "minus_launches": (step - operations * 5e-6) / operations * 1e6,
-            "minus_launches_10": (step - operations * 1e-5) / operations * 1e6,
+            # 26.7: the memory's 6.5 ms off first. 27.0, launches of 5 us off, is within 2 % of it
+            "took_off": (step - memory) / operations * 1e6,
+            "minus_launches": (step - operations * 1e-5) / operations * 1e6,
             "minus_compiled": (step - 1 / fact("result.gpt_fast.compiled").value)
             / operations * 1e6,
             "memory_only": memory / operations * 1e6,
@@ -391,7 +391,9 @@ def the_rest_of_39_ms(answer: Any, context: Context) -> Outcome:
     if not {"bandwidth", "host"} <= set(roof):
         raise Wrong("not_measured", fraction=0.5, have="no roof of this machine")
     times = {"memory": moved / roof["bandwidth"], "overhead": operations * roof["host"]}
-    values = {name: f"{value * 1e3:,.3g} ms" for name, value in times.items()}
+    values = {
+        name: f"{value * 1e3:,.{1 if value < 0.1 else 0}f} ms" for name, value in times.items()
+    }
     longer = max(times, key=times.__getitem__)
     record = context.evidence.latest(f"{NOTEBOOK}-0", "measurement", "ceiling")
     if max(times.values()) < TIE * min(times.values()):
