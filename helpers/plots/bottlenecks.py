@@ -6,16 +6,17 @@ from typing import Any
 
 from helpers.facts import fact
 from helpers.plots import style
-from helpers.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SMALL, TEXT
+from helpers.plots.bars import _PARTS as LEDGER  # the same look for the same bucket everywhere
+from helpers.plots.style import GREY, INK, PALE, PAPER, SMALL, TEXT
 from helpers.roofline import Roof, Times, datasheet, verdict
 
 CLOSE = 0.7
 """Share of the longest bar from which on the second one makes the verdict a tie."""
 
 _BARS = (
-    ("compute", "compute: FLOPs / rate", dict(facecolor=GREEN, hatch="..")),
-    ("memory", "memory: bytes / bandwidth", dict(facecolor=BLUE, hatch="")),
-    ("overhead", "host: kernels × cost", dict(facecolor=ORANGE, hatch="///")),
+    ("compute", "compute: FLOPs / rate", LEDGER["compute"]),
+    ("memory", "memory: bytes / bandwidth", LEDGER["memory"]),
+    ("overhead", "host: kernels × cost", LEDGER["host"]),
 )
 
 
@@ -101,9 +102,9 @@ def draw_public_case(ax: Any = None) -> Any:
         ("one step, eager", eager, eager, dict(facecolor=PALE, hatch=""), "published"),
         ("the same, compiled,\nwith CUDA graphs", *graphs, dict(facecolor=PALE, hatch=""),
          "published"),
-        (f"moving {style.quantity(moved, 'B')}", memory, memory, dict(facecolor=BLUE, hatch=""),
+        (f"moving {style.quantity(moved, 'B')}", memory, memory, LEDGER["memory"],
          "datasheet"),
-        (f"{operations:,} launches\nof 5 to 10 µs", *launches, dict(facecolor=ORANGE, hatch="///"),
+        (f"{operations:,} launches\nof 5 to 10 µs", *launches, LEDGER["host"],
          "calculated"),
     )  # fmt: skip
     ax = style.axes(ax, 3.5)
@@ -127,7 +128,7 @@ def draw_public_case(ax: Any = None) -> Any:
     ax.set_xlim(0, eager * ms * 1.42)
     ax.set_xlabel("time of one step (ms)", fontsize=TEXT, color=INK)
     line = style.title(ax, "39 ms: what for?", "A100 80 GB SXM, 330 W limit", "calculated",
-                       "published tokens/s; 32-layer model, batch 1", 62)  # fmt: skip
+                       "from published tokens/s; 32 layers, batch 1", 62)  # fmt: skip
     style.describe(ax, f"One step of a 32-layer model ({line}). {'; '.join(said)}. An arrow "
                        "from the launches to the eager step asks: and this?")  # fmt: skip
     return ax

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from helpers.plots import style
-from helpers.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SMALL, TEXT
+from helpers.plots.bars import _PARTS as LEDGER
+from helpers.plots.style import GREY, INK, PALE, PAPER, SMALL, TEXT
 
 QUESTIONS = (
     (
-        "Are there gaps on the GPU's timeline?",
+        "Gaps in the GPU's timeline?",
         "queueing takes longer than all kernels,\nand explains",
     ),
     ("Is the rate near the roof?", "FLOPs / FLOP rate of the compute-bound\nkernels explain"),
     ("Do the bytes explain the time?", "bytes / bandwidth of the memory-bound\nkernels explain"),
 )
 LEAVES = (
-    ("overhead-bound", "fewer launches", ORANGE, "///"),
-    ("compute-bound", "a faster unit,\nless arithmetic", GREEN, ".."),
-    ("memory-bound", "fewer bytes", BLUE, "\\\\"),
+    ("overhead-bound", "fewer launches", "host"),
+    ("compute-bound", "a faster unit,\nless arithmetic", "compute"),
+    ("memory-bound", "fewer bytes", "memory"),
 )
 LAST = ("needs another test", "no bucket is named:\nlook at the trace")
 LEFT, WIDE = 0.1, 5.5  # questions: left edge and width
@@ -78,14 +79,14 @@ def _box(
     ax.text(x + 0.2, y + HIGH / 2 - 0.26, small, fontsize=SMALL, color=INK, va="center")
 
 
-def _leaf(ax: Any, y: float, leaf: tuple[str, str, str, str]) -> None:
+def _leaf(ax: Any, y: float, leaf: tuple[str, str, str]) -> None:
     from matplotlib.patches import Rectangle
 
-    name, remedy, color, hatch = leaf
+    name, remedy, part = leaf
     ax.add_patch(Rectangle((LEAF, y), LEAF_WIDE, HIGH, facecolor=PALE, edgecolor=INK,
                            linewidth=2.0))  # fmt: skip
-    ax.add_patch(Rectangle((LEAF - 0.24, y), 0.24, HIGH, facecolor=color, edgecolor=INK,
-                           hatch=hatch, linewidth=1.0))  # fmt: skip
+    ax.add_patch(Rectangle((LEAF - 0.24, y), 0.24, HIGH, edgecolor=INK, linewidth=1.0,
+                           **LEDGER[part]))  # fmt: skip
     lines = 1 + remedy.count("\n")
     ax.text(LEAF + 0.15, y + HIGH / 2 + 0.18 * lines, name, fontsize=TEXT, fontweight="bold",
             color=INK, va="center")  # fmt: skip

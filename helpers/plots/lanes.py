@@ -8,7 +8,8 @@ from itertools import permutations
 from typing import Any
 
 from helpers.plots import style
-from helpers.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, SMALL, TEXT
+from helpers.plots.bars import _PARTS as LEDGER
+from helpers.plots.style import GREY, INK, PALE, PAPER, SMALL, TEXT
 
 KINDS = ("compute", "memory", "overhead")
 ORDERS = tuple(permutations(KINDS))
@@ -52,9 +53,9 @@ _UNLABELLED = {
     "overhead": Lane("", 1.6, 14, 0.6, 1.0, 0.55),
 }
 _PARTS = (
-    ("CPU queues", dict(facecolor=ORANGE, edgecolor=INK, hatch="///", linewidth=0.6)),
-    ("memory moves", dict(facecolor=BLUE, edgecolor=BLUE, linewidth=0.4)),
-    ("units compute", dict(facecolor=GREEN, edgecolor=INK, hatch="..", linewidth=0.4)),
+    ("CPU queues", dict(LEDGER["host"], edgecolor=INK, linewidth=0.6)),
+    ("memory moves", dict(LEDGER["memory"], edgecolor=INK, linewidth=0.4)),
+    ("units compute", dict(LEDGER["compute"], edgecolor=INK, linewidth=0.4)),
 )
 _WAITS = dict(facecolor=PAPER, edgecolor=GREY, hatch="..", linewidth=0.6)
 
