@@ -108,6 +108,9 @@ lab.check("02-2", capacity)
 # 3. Machines and lorries stand still until the next order comes:
 #    **[overhead-bound]({{course:docs}}/glossary.md#overhead-bound)**.
 #
+# These three are the **buckets** of this course: the time of a program falls mostly into one of them, or
+# you do not know yet.
+#
 # Where the picture breaks: a real factory keeps stock. A GPU keeps next to none. Everything comes
 # from the warehouse for each order and goes back after it. And lorries and machines work *at the same
 # moment*, so an order takes the longer of the two, not the sum.
