@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 02 · Three bottlenecks: compute, bandwidth, overhead
 #
-# **35 minutes**, and an optional second sitting of 25. You will be able to
+# **40 minutes**, and an optional second sitting of 25. You will be able to
 #
 # - say for each of the three bottlenecks what it is, how to test for it, how it shows and what cures it,
 # - read a timeline and tell the three apart,
@@ -33,6 +33,7 @@
 # | kernel, launch | one function that runs on the GPU; the CPU's order to start it |
 # | roof | the fastest a part can go: on paper (*datasheet*), as others saw it (*sustained*), or on your machine (its *ceiling*) |
 # | eager | PyTorch's usual way: every operation is launched by itself, one after the other |
+# | batch | how many rows of data go through at once (06) |
 # | fusion | several operations in one kernel, so that what lies between them never goes to memory (04) |
 # | CUDA graph | many launches recorded once and replayed as one (05) |
 # | trace | the record of a profiler: what ran when, on the CPU and on the GPU (05) |
@@ -48,7 +49,7 @@ if importlib.util.find_spec("helpers") is None:  # on Colab; elsewhere the cours
 
 import torch
 
-from helpers import counting, explore, lab, plots, roofline
+from helpers import counting, explore, lab, plots, roofline, timing
 from helpers.facts import fact, label
 
 gpu = lab.setup("02_three_bottlenecks")
@@ -166,7 +167,7 @@ lab.check("02-3", timelines)
 #
 # ## 3 · Numbers: three programs on paper
 #
-# The first two on an A100 (80 GB): {{fact:device.a100_80_sxm.peak.fp16}} in fp16 on its
+# All three on an A100 (80 GB): {{fact:device.a100_80_sxm.peak.fp16}} in fp16 on its
 # tensor cores, {{fact:device.a100_80_sxm.bandwidth}}. What do you expect of each, and by what factor?
 #
 # - a **matmul** of two 4096 × 4096 matrices in fp16,
@@ -188,23 +189,27 @@ on_paper = {  # name: FLOPs, bytes in and out, FLOP/s
     "tiny": (1000, 2 * 1000 * 2, vector_rate),
 }
 print(f"{'A100, on paper':15} {'FLOP':>10} {'bytes':>10} {'compute':>12} {'memory':>12}   longer")
-for name, (flops, moved, rate) in on_paper.items():
-    compute, memory = flops / rate, moved / bandwidth
+for name, (flops, moved, speed) in on_paper.items():
+    compute, memory = flops / speed, moved / bandwidth
     factor = max(compute, memory) / min(compute, memory)
-    print(f"{name:15} {flops:10.4g} {moved:10.4g} {compute * 1e3:9.2g} ms {memory * 1e3:9.2g} ms   "
-          f"{'compute' if compute > memory else 'memory'}, x{factor:.1f}")
-print(f"one smallest operation costs the CPU {smallest * 1e3:.4f} ms (published, one fast host)")
+    print(f"{name:15} {flops:10.4g} {moved:10.4g} {timing.seconds(compute):>12} "
+          f"{timing.seconds(memory):>12}   {'compute' if compute > memory else 'memory'}, x{factor:.1f}")
+print(f"one smallest operation costs the CPU {timing.seconds(smallest)} (published, one fast host)")
 
 # %% [markdown]
 # - The **matmul** needs nine times longer to compute than to move: compute-bound.
 # - The **relu** is memory-bound by 19 times. Divide by the tensor-core rate and you get 612, but a
-#   tensor core cannot run a relu: it multiplies matrices and nothing else. The units that can do
-#   far fewer operations per second.
+#   tensor core cannot run a relu: it multiplies matrices and nothing else. The units that can, the
+#   vector units, do 32 times fewer operations per second.
 # - For the **tiny** relu neither matters. Moving 4 KB takes two nanoseconds. The CPU needs
 #   thousands of nanoseconds to ask for it: overhead-bound.
 #
+# FLOPs over bytes has a name: [arithmetic intensity]({{course:docs}}/glossary.md#arithmetic-intensity).
+# It is 1365 for the matmul and 0.25 for the relu. This card's ridge point (notebook 01) is 153: above it
+# arithmetic takes longer, below it the bytes do. Of the third case it knows nothing.
+#
 # Run the large relu in a loop for a second and look at `nvidia-smi`. **GPU-Util says 100 %.** That
-# number only tells that *some kernel was running* all the time. Its machines rest 95 % of it.
+# number only tells that *some kernel was running* all the time. On this A100 its machines rest 95 % of it.
 #
 # <!-- derived: 4 KB -->
 #
@@ -226,10 +231,10 @@ plots.show(plots.draw_flow_chart(share=roofline.EXPLAINS).figure)
 
 # %% [markdown]
 # Question 1 comes first for a reason. If the CPU needs longer than all the kernels together, the GPU
-# runs dry. If it needs less, it works while the kernels run: its time is *hidden*, however long.
+# runs dry. If it needs less, it works while the kernels run: its time is *hidden*.
 #
-# **02-4.** Write the chart as code. The check calls your function with programs of its own. One of
-# them is hard to name, and "another test" is then the right answer.
+# **02-4.** Write the chart as code. The check calls your function with programs of its own. Some of
+# them nobody can name from these numbers, and "another test" is then the right answer.
 
 # %% nbgrader={"grade": false, "grade_id": "02-4-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def diagnose(measured, compute, memory, host):
@@ -255,7 +260,8 @@ lab.check("02-4", diagnose)
 # %% [markdown]
 # ## 5 · The same three on your machine
 #
-# The rule needs three numbers of your machine: how fast it computes, moves and asks. This measures them.
+# The rule needs three numbers of your machine: how fast it computes, moves and asks. This measures
+# them, and prepares the programs. *Tiny* is a hundred small operations now, one alone is hard to time.
 
 # %%
 roof = lab.ceiling()
@@ -308,10 +314,10 @@ lab.reveal("02-5", "matmul", "matmul", clock="wall")
 lab.ledger("02-5", list(programs), clock="wall")
 
 # %% [markdown]
-# The first figure lays your prediction for the matmul beside two bounds and the measurement. The second is
-# the **ledger**: what of each time is explained, and by what. Whatever nothing explains is hatched,
-# and it is a question, not noise. (On the simulated card hardly anything can be left over. The
-# roof was measured on the same model that made the times.)
+# The first figure lays your prediction for the matmul beside two bounds and the measurement. The
+# second is the **ledger**: what of each time is explained, and by what. Whatever nothing explains is
+# crossed, and it is a question, not noise. (On the simulated card hardly anything can be left over:
+# the roof comes from the same model that made the times.)
 #
 # Now let your own function speak.
 
@@ -339,16 +345,17 @@ lab.check("02-5", verdicts)
 
 # %%
 for known in lab.roofs():
-    share = 2 * side**3 / known.rates["fp32" if gpu.cpu else "fp16"] / runs["matmul"].wall if runs else None
-    if share:
-        print(f"by the {known.label:20} arithmetic explains {share:4.0%} of the matmul's time")
+    if runs:
+        computing = 2 * side**3 / known.rates["fp32" if gpu.cpu else "fp16"]
+        print(f"by the {known.label:20} arithmetic explains {computing / runs['matmul'].wall:4.0%} "
+              "of the matmul's time")
 
 # %% [markdown]
-# The datasheet's rate holds for a cool card at full clock. Published for a T4: {{fact:device.t4.peak.fp16}}
+# The datasheet assumes a cool card at full clock. Published for a T4: {{fact:device.t4.peak.fp16}}
 # on paper, {{fact:device.t4.sustained.fp16}} in a short run, and about
-# {{fact:device.t4.sustained_power_capped.fp16}} once its power limit binds. By the datasheet
-# that last one would explain only 37 % of its own time, and a plainly compute-bound matmul would be "unexplained". So: judge
-# by the ceiling you measured, and keep the datasheet to see what you are missing.
+# {{fact:device.t4.sustained_power_capped.fp16}} once its power limit binds. Judged by the datasheet,
+# arithmetic explains only 37 % of a matmul at that last rate: plainly compute-bound, and yet "another
+# test". So judge by the ceiling you measured, and keep the datasheet to see what you are missing.
 #
 # ## 6 · Put your verdict to the test
 #
@@ -434,6 +441,9 @@ for name in effects:
     lab.compare("02-6", name, "as it is", prediction=name, clock="wall")
 
 # %% [markdown]
+# The first lines are the GPU's own times, the ratios are what *you* wait for. Where the two disagree, the
+# GPU got faster and you did not: that is overhead.
+#
 # **02-6.** Which bottleneck do these times leave standing, and which of the three changes decided it?
 
 # %% nbgrader={"grade": false, "grade_id": "02-6-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -465,7 +475,7 @@ for key in ["t4", "l4", "a100_80_sxm", "h100_sxm"]:
 # A faster memory does not make the CPU ask faster. The same code can be memory-bound on one machine and
 # overhead-bound on the next: a bottleneck belongs to a program *on a machine*.
 #
-# This is the end of the core. Fill the recap at the bottom (02-9) now if your 35 minutes are
+# This is the end of the core. Fill the recap at the bottom (02-9) now if your 40 minutes are
 # over, and come back for the rest.
 #
 # ---
@@ -476,10 +486,11 @@ for key in ["t4", "l4", "a100_80_sxm", "h100_sxm"]:
 #
 # <!-- derived: 39 ms -->
 #
-# One step of a language model with 32 layers, published for an A100: {{fact:result.gpt_fast.eager}} in
-# eager mode, so {{fact:result.gpt_fast.operations}} operations in 39.2 ms. Compiled with CUDA graphs
-# the same step ran at {{fact:result.gpt_fast_readme.fp16}} to {{fact:result.gpt_fast.compiled}}.
-# (One step makes one token, about a word. What happens inside is for notebook 07.)
+# Published for a language model with 32 layers on an A100 in eager mode: {{fact:result.gpt_fast.eager}}.
+# A token is about a word, and each takes one step of the model: 39.2 ms. We counted the operations
+# of a step that launch a kernel: {{fact:result.gpt_fast.operations}}. Compiled with CUDA graphs the same
+# step ran at {{fact:result.gpt_fast_readme.fp16}} to {{fact:result.gpt_fast.compiled}}. (What happens
+# inside is for notebook 07.)
 #
 # <!-- derived: 39.2 ms -->
 
@@ -487,8 +498,8 @@ for key in ["t4", "l4", "a100_80_sxm", "h100_sxm"]:
 plots.show(plots.draw_public_case().figure)
 
 # %% [markdown]
-# The memory explains a sixth. Launches, at 5 to 10 µs each, explain at most a third. Yet a trace of
-# the eager step shows gaps between the kernels all the way: the GPU runs dry.
+# The memory explains a sixth. Launches, at 5 to 10 µs each, explain at most a third. And the
+# published trace shows a GPU that waits for the CPU.
 #
 # **02-7.** Two things.
 #
@@ -520,19 +531,20 @@ lab.check("02-7", rest)
 # So the launch is the small part. Python walks through the model's code, PyTorch looks up the right
 # kernel, checks shapes and types and reserves memory. All of that is
 # [overhead]({{course:docs}}/glossary.md#overhead). (Your own figure above is for the smallest
-# operation in a bare loop. A model's Python comes on top, so take it as the least. On the simulated card it *is* the
-# published average, so there it tells nothing new.)
+# operation in a bare loop. A model's Python comes on top, so take it as the least. On the simulated
+# card it *is* the published average: there it tells nothing new.)
 #
 # On a T4 the same weights take 41 ms at the datasheet's {{fact:device.t4.bandwidth}}, and about 55 at
-# the {{fact:device.t4.sustained.bandwidth}} that others measured. With a CPU like the one above, 39 ms would then be hidden behind the memory.
-# With one twice as slow it would not. Whoever says "on a T4 this is memory-bound" has to measure the CPU first.
+# the {{fact:device.t4.sustained.bandwidth}} that others measured. With a CPU like the one above, its
+# 39 ms would be hidden behind the memory. With one twice as slow they would not. Whoever says "on a
+# T4 this is memory-bound" has to measure the CPU first.
 #
 # <!-- derived: 41 ms; 39 ms -->
 #
 # ## 8 · Play with the three bars
 #
 # FLOPs, bytes and kernels of a program, and the roof of your machine. Start from ten kernels. Find
-# a setting for each bottleneck, then one where two bars are so close that no honest person would name one.
+# a setting for each bottleneck, then one where two bars are so close that no honest answer names one.
 
 # %%
 explore.buckets(gpu, roof)
@@ -547,9 +559,9 @@ explore.buckets(gpu, roof)
 # | **change batch or dtype, time again** | one parameter | compute from the rest | tell memory from overhead: both stay flat when the batch grows | quick, on code you cannot open |
 #
 # Two traps sit in the last row. "Twice the batch, ten percent more time" fits overhead. It fits
-# memory as well: the weights make one trip, whatever the number of rows. And "fp16 is twice as fast as fp32"
-# does not prove memory: half the bytes, yes, but fp16 also switches the tensor cores on. The tests that do
-# separate memory from overhead are the gaps, a CUDA graph, and bytes over bandwidth against the time.
+# memory as well: the weights make one trip, whatever the number of rows. And "fp16 is twice as fast as
+# fp32" does not prove memory: half the bytes, yes, but fp16 also switches the tensor cores on. What does
+# separate memory from overhead: gaps, a CUDA graph, and bytes over bandwidth against the time.
 #
 # If you come from the front end: the timeline is the Performance panel of the browser's tools, and an
 # overhead-bound program is a page made of a thousand small requests. A fatter line does not help. The
@@ -565,7 +577,8 @@ explore.buckets(gpu, roof)
 plots.show(plots.draw_lanes(["copies"])[0].figure)
 
 # %% [markdown]
-# Before each kernel something comes over from the host, and nobody has anything to do meanwhile. Three usual suspects:
+# Before each kernel something comes over from the host, and nobody has anything to do meanwhile. Three
+# usual suspects:
 #
 # - **copies** between CPU and GPU, over a link many times slower than the GPU's memory
 #   (`.to("cuda")` in a loop, `.item()`, printing a tensor);
@@ -578,14 +591,14 @@ plots.show(plots.draw_lanes(["copies"])[0].figure)
 # Six claims from real life. Each names a bottleneck. Which labels hold?
 #
 # - **A** "`nvidia-smi` shows 100 % for a whole minute. It is *compute-bound*."
-# - **B** "4096 × 4096 matmul, fp16, A100: measured 0.52 ms. Its FLOPs alone need 0.44 ms at the datasheet's rate. It is
-#   *compute-bound*."
+# - **B** "4096 × 4096 matmul, fp16, A100: measured 0.52 ms. Its FLOPs alone need 0.44 ms at the
+#   datasheet's rate. It is *compute-bound*."
 # - **C** "Twice the batch takes 10 % more time. It is *overhead-bound*."
 # - **D** "From fp32 to fp16 the matmul got twice as fast. It is *memory-bound*."
 # - **E** "Of 10 ms, queueing explains 3.5, moving 3.0 and computing 1.0. Queueing is the largest, so it is
 #   *overhead-bound*."
-# - **F** "The softmax reaches one percent of the card's FLOP rate, while its bytes over the bandwidth explain 85 % of the time. The
-#   machines are badly used, so it is *compute-bound*."
+# - **F** "This `exp` over a large tensor reaches one percent of the card's FLOP rate, while bytes over
+#   bandwidth explain 85 % of the time. The machines are badly used, so it is *compute-bound*."
 #
 # <!-- derived: 0.52 ms; 0.44 ms; 10 ms -->
 #
@@ -606,7 +619,7 @@ lab.check("02-8", claims)
 # %% [markdown]
 # ## Recap
 #
-# **02-9.** The first row of your running summary table: what makes a program of each kind faster?
+# **02-9.** Your row of the running summary table: what makes a program of each kind faster?
 # `"fewer bytes"`, `"a faster unit"` or `"fewer launches"`, each once.
 
 # %% nbgrader={"grade": false, "grade_id": "02-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -633,8 +646,8 @@ lab.progress()
 # **Next, 03:** why does a matmul lean on the machines and a relu on the lorries? And what makes the same
 # matmul change sides?
 #
-# Further reading: Horace He, *Making Deep Learning Go Brrrr From First Principles*, which sorted slow
-# programs into these three; the PyTorch team's *Accelerating Generative AI with PyTorch II: GPT, Fast*, where the
-# 39 ms come from; Williams, Waterman and Patterson, *Roofline* (2009), for the first two bars.
+# Further reading: Horace He, *Making Deep Learning Go Brrrr From First Principles*, which sorts slow
+# programs into these three; the PyTorch team's *Accelerating Generative AI with PyTorch II: GPT, Fast*,
+# where the 39 ms come from; Williams, Waterman and Patterson, *Roofline* (2009), for the first two bars.
 #
 # <!-- derived: 39 ms -->
