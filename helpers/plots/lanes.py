@@ -89,11 +89,12 @@ def _panels(lanes: Sequence[Lane], names: Sequence[str], title: str) -> list[Any
         else:
             line = style.title(ax, title, "any GPU", "calculated", "a sketch, not to scale")
             ax.set_title(line, loc="left", fontsize=9.5, color=GREY, pad=7 + ROOM)
-            whole = next(text for text in ax.texts if text.get_gid() == "headline")
-            whole.set_position((0, 21 + ROOM))
+            headline = next(text for text in ax.texts if text.get_gid() == "headline")
+            headline.set_position((0, 21 + ROOM))
             ax.annotate(said, (0, 1), xycoords="axes fraction", xytext=(0, 3), fontsize=TEXT,
                         textcoords="offset points", fontweight="bold", color=INK)  # fmt: skip
-        style.describe(ax, _words(name, lane, events))
+        whole = "" if at else f"{title} (any GPU · calculated · a sketch). "
+        style.describe(ax, whole + _words(name, lane, events))
         ax.spines["bottom"].set_visible(at == count - 1)
     boxes = "framed: one kernel"
     waits = "; dotted: CPU waits" if any(lane.copy for lane in lanes) else ""

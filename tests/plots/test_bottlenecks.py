@@ -106,6 +106,7 @@ def test_the_unlabelled_pictures_stand_in_the_order_of_their_series(series):
     panels = plots.draw_unlabelled_lanes(series)
     said = plots.alt_text(panels[0].figure)
     assert not re.search("bound|overhead|compute-|memory-", said), "the words give it away"
+    assert "calculated" in said
     for ax, kind in zip(panels, lanes.ORDERS[series], strict=True):
         words = ax._in_words
         assert (idle(ax) > 0.5) == (kind == "overhead")
