@@ -7,6 +7,7 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.bottlenecks import draw_buckets, draw_public_case
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
@@ -25,6 +26,8 @@ from helpers.plots.display import alt_text, png, show
 from helpers.plots.flow import draw_flow_chart
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.lanes import draw_lanes, draw_unlabelled_lanes
+from helpers.plots.predictions import draw_predictions
+from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -45,19 +48,19 @@ __all__ = [
     "Point",
     "alt_text",
     "draw_bars",
+    "draw_buckets",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_diagnosis",
     "draw_factories",
-    "draw_buckets",
     "draw_flow_chart",
     "draw_fusion_explorer",
     "draw_intensity",
     "draw_lanes",
     "draw_ledger",
     "draw_predictions",
-    "draw_remedies",
     "draw_public_case",
+    "draw_remedies",
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
