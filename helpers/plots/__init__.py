@@ -12,6 +12,7 @@ from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.factories import draw_factories
+from helpers.plots.flow import draw_flow_chart
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.intensity import (
     draw_intensity,
@@ -19,12 +20,6 @@ from helpers.plots.intensity import (
     draw_shares,
     linear_intensity,
 )
-from helpers.plots.predictions import draw_predictions
-from helpers.plots.remedies import draw_remedies
-from helpers.plots.bottlenecks import draw_buckets, draw_public_case
-from helpers.plots.display import alt_text, png, show
-from helpers.plots.flow import draw_flow_chart
-from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.lanes import draw_lanes, draw_unlabelled_lanes
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.remedies import draw_remedies
