@@ -330,6 +330,16 @@ def test_the_bounds_and_the_ledger_are_drawn(gpu, capsys):
     assert labels == ["datasheet peak", "published sustained", "simulated ceiling"]
 
 
+def test_the_ledger_of_the_wall_clock_shows_the_host(gpu, capsys):
+    x = torch.randn(1000, device="cuda", dtype=torch.float16)
+    lab.measure("04-14", {"tiny": lambda: x.cos().cos().cos()})
+    capsys.readouterr()
+    lab.ledger("04-14", ["tiny"])
+    assert "the model asks for" in capsys.readouterr().out  # the queue was held
+    lab.ledger("04-14", ["tiny"], clock="wall")
+    assert "host 100 %" in capsys.readouterr().out
+
+
 def test_on_the_wall_clock_the_host_is_in_the_bars_and_in_the_ledger(gpu, capsys):
     tiny = torch.randn(1000, device="cuda", dtype=torch.float16)
     lab.predict("04-4", 3.2, unit="ms")
