@@ -209,8 +209,11 @@ def _roofs() -> list[roofline.Roof]:
     return [roof for roof in (*known, ceiling()) if roof is not None]
 
 
-def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
-    """Draw prediction, datasheet, ceiling and measurement of one exercise together."""
+def reveal(exercise: str, label: str = "", prediction: str = "", *, clock: str = "gpu") -> None:
+    """Draw prediction, datasheet, ceiling and measurement of one exercise together.
+
+    `clock="wall"` shows what a loop of calls takes, the host included.
+    """
     session = current(exercise)
     record = session.evidence.latest(exercise, "measurement", label)
     work = session.work.get((exercise, label))
@@ -224,13 +227,13 @@ def reveal(exercise: str, label: str = "", prediction: str = "") -> None:
         prediction=predicted,
         datasheet=bounds.get("datasheet peak"),
         ceiling=bounds[ceiling().label],
-        measured=_time(record, "gpu"),
+        measured=_time(record, clock),
     )
     title = f"{exercise}: time of {label or 'one call'}"
     axes = plots.draw_bars(None, bars, title, origin=session.origin, device=session.machine.name)
     plots.show(axes.figure)
     if predicted:
-        outcome(exercise, prediction, _time(record, "gpu") / SECONDS[guess.unit])
+        outcome(exercise, prediction, _time(record, clock) / SECONDS[guess.unit])
 
 
 def ledger(

@@ -340,6 +340,24 @@ def test_the_ledger_of_the_wall_clock_shows_the_host(gpu, capsys):
     assert "host 100 %" in capsys.readouterr().out
 
 
+<<<<<<< HEAD
+=======
+def test_on_the_wall_clock_the_host_is_in_the_bars_and_in_the_ledger(gpu, capsys):
+    tiny = torch.randn(1000, device="cuda", dtype=torch.float16)
+    lab.predict("04-4", 3.2, unit="ms")
+    lab.measure("04-4", lambda: [tiny.cos() for _ in range(100)], label="tiny")
+    took = session.current("04-4").evidence.latest("04-4", "measurement", "tiny").value
+    assert took["wall"] > 5 * took["summary"]["median"]  # queued first, the kernels take no time
+    capsys.readouterr()
+    lab.ledger("04-4", ["tiny"], clock="wall")
+    assert "host 100 %" in capsys.readouterr().out
+    lab.ledger("04-4", ["tiny"])
+    assert "the model asks for" in capsys.readouterr().out
+    lab.reveal("04-4", "tiny", clock="wall")
+    assert f"it is {took['wall'] * 1e3:.3g} ms" in capsys.readouterr().out
+
+
+>>>>>>> nb02
 def test_a_fused_chain_must_stay_on_the_device(gpu, capsys):
     lab.check("04-5", lambda x: x.cpu().float().cos().cos().cos())
     said = capsys.readouterr().out

@@ -240,6 +240,10 @@ def fixed(compute=0.0, memory=0.0, host=0.0, roof=ROUND):
         (10.0, dict(memory=7.0, host=6.5), "memory", 0.7),
         (10.0, dict(memory=6.5, host=7.0), "overhead", 0.7),
         (10.0, dict(), "unexplained", 0.0),
+        # hidden behind kernels that are split between two buckets: no verdict, not overhead
+        (10.0, dict(compute=5.0, memory=4.0, host=7.0), "unexplained", 0.5),
+        (10.0, dict(compute=3.0, memory=3.5, host=7.0), "overhead", 0.7),
+        (10.0, dict(memory=7.0, host=7.0), "memory", 0.7),
     ],
 )
 def test_verdict(measured, parts, bucket, share):

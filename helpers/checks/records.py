@@ -21,6 +21,16 @@ def seconds(record: Record) -> float:
     return samples[middle] if len(samples) % 2 else sum(samples[middle - 1 : middle + 1]) / 2
 
 
+def wall(record: Record) -> float:
+    """Seconds per call of a loop that waits at its end, the host included; else the median.
+
+    What a person waits for. The samples on a GPU are its own time, with everything queued before.
+    """
+    value = record.value.get("wall")
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if number and 0 < value < float("inf") else seconds(record)
+
+
 def origin(record: Record) -> str:
     """Behind a number in feedback: where it comes from, if not from a real measurement."""
     return " (simulated)" if record.origin == "simulated" else ""

@@ -4,6 +4,7 @@ One module per explorer, a thin wrapper around a ``plots.draw_*`` function each;
 what they share.
 """
 
+from helpers.explore.buckets import buckets
 from helpers.explore.controls import (
     MOST_CONTROLS,
     Choice,
@@ -24,6 +25,7 @@ __all__ = [
     "MOST_CONTROLS",
     "Choice",
     "Slider",
+    "buckets",
     "cost",
     "diagnosis",
     "explorer",

@@ -7,10 +7,12 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.bottlenecks import draw_buckets, draw_public_case
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.factories import draw_factories
+from helpers.plots.flow import draw_flow_chart
 from helpers.plots.fusion import draw_fusion_explorer, free_operations
 from helpers.plots.intensity import (
     draw_intensity,
@@ -18,6 +20,7 @@ from helpers.plots.intensity import (
     draw_shares,
     linear_intensity,
 )
+from helpers.plots.lanes import draw_lanes, draw_unlabelled_lanes
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
 from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
@@ -47,15 +50,19 @@ __all__ = [
     "alt_text",
     "draw_bars",
     "draw_benchmarks",
+    "draw_buckets",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_diagnosis",
     "draw_factories",
+    "draw_flow_chart",
     "draw_fusion_explorer",
     "draw_intensity",
     "draw_ladder",
+    "draw_lanes",
     "draw_ledger",
     "draw_predictions",
+    "draw_public_case",
     "draw_queue",
     "draw_remedies",
     "draw_roofline",
@@ -67,6 +74,7 @@ __all__ = [
     "draw_timeline",
     "draw_trips",
     "draw_trips_pair",
+    "draw_unlabelled_lanes",
     "events_from_profiler",
     "events_from_trace",
     "figure",

@@ -194,11 +194,14 @@ def times(work: Any, roof: Roof, host_per_op: float, *, fused: bool = False) -> 
 def verdict(measured_s: float, times: Times) -> Verdict:
     """Name what limits a program that took ``measured_s`` seconds, or say that nothing explains it.
 
-    A bucket is named only if it explains at least 60 % of the time. Measured faster than a
-    datasheet allows is not a verdict but a question about the measurement.
+    A bucket is named only if it explains at least 60 % of the time. Overhead is one only where
+    the host needs longer than all kernels together: else it works while they run, and is hidden.
+    Measured faster than a datasheet allows is not a verdict but a question about the measurement.
     """
     _positive(measured_s)
-    buckets = {"compute": times.compute_bound, "memory": times.memory_bound, "overhead": times.host}
+    buckets = {"compute": times.compute_bound, "memory": times.memory_bound}
+    if times.host > times.kernels:
+        buckets["overhead"] = times.host
     bucket = max(buckets, key=buckets.__getitem__)
     share = buckets[bucket] / measured_s
     roof, kernels = times.roof.label, times.kernels / measured_s
