@@ -340,8 +340,6 @@ def test_the_ledger_of_the_wall_clock_shows_the_host(gpu, capsys):
     assert "host 100 %" in capsys.readouterr().out
 
 
-<<<<<<< HEAD
-=======
 def test_on_the_wall_clock_the_host_is_in_the_bars_and_in_the_ledger(gpu, capsys):
     tiny = torch.randn(1000, device="cuda", dtype=torch.float16)
     lab.predict("04-4", 3.2, unit="ms")
@@ -357,7 +355,6 @@ def test_on_the_wall_clock_the_host_is_in_the_bars_and_in_the_ledger(gpu, capsys
     assert f"it is {took['wall'] * 1e3:.3g} ms" in capsys.readouterr().out
 
 
->>>>>>> nb02
 def test_a_fused_chain_must_stay_on_the_device(gpu, capsys):
     lab.check("04-5", lambda x: x.cpu().float().cos().cos().cos())
     said = capsys.readouterr().out
