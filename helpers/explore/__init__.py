@@ -5,6 +5,7 @@ what they share.
 """
 
 from helpers.explore.buckets import buckets
+from helpers.explore.batch import BATCH_DEVICES, batch
 from helpers.explore.controls import (
     MOST_CONTROLS,
     Choice,
@@ -21,6 +22,7 @@ from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
 
 __all__ = [
+    "BATCH_DEVICES",
     "FUSION_DEVICES",
     "MOST_CONTROLS",
     "Choice",
@@ -28,6 +30,7 @@ __all__ = [
     "buckets",
     "cost",
     "diagnosis",
+    "batch",
     "explorer",
     "fusion",
     "queue",

@@ -10,6 +10,7 @@ from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
 from helpers.plots.bottlenecks import draw_buckets, draw_public_case
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
+from helpers.plots.batch import draw_batch, draw_decode_primer
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.factories import draw_factories
 from helpers.plots.flow import draw_flow_chart
@@ -56,6 +57,8 @@ __all__ = [
     "draw_diagnosis",
     "draw_factories",
     "draw_flow_chart",
+    "draw_batch",
+    "draw_decode_primer",
     "draw_fusion_explorer",
     "draw_intensity",
     "draw_ladder",
