@@ -125,7 +125,7 @@ def draw_batch(
     gain = rates[-1] * one if inside else 0.0
     head = _headline(fits, gain)
     budget = f"{shape.name} · context {context:,} · {use:.0%} of {device.memory / 1e9:.3g} GB used"
-    line = style.title(top, head, device.name, "calculated", f"{ROOF} · {budget}")
+    line = style.title(top, head, device.name, "calculated", f"{ROOF} · {budget}", 66)
     style.title(bottom, "What the batch buys", device.name, "calculated", ROOF)
     style.describe(
         top,

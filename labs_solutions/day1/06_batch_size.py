@@ -220,7 +220,7 @@ for roof in lab.roofs():
 # - **No `torch.compile`.** It would compile anew for each batch, and after eight sizes of one
 #   function it silently stays eager. (`lab.sweep` resets it between sizes, for that reason.)
 #
-# Random numbers, too: a GPU draws less power on zeros, and runs faster.
+# Random numbers, too: on zeros a GPU draws less power, and can run faster.
 # <!-- derived: 33.6 MB; 403 MB -->
 
 # %%
@@ -285,10 +285,11 @@ if swept:
     expected = [max(2 * rows * width**2 / roof.rates[dtype],
                     gpu.itemsize * (width**2 + 2 * rows * width) / roof.bandwidth) * 12
                 for rows in batches]
-    axes = plots.draw_sweep(None, batches, {"your run": seconds, "larger of two": expected},
+    axes = plots.draw_sweep(None, batches, {"your run": seconds, "expected": expected},
                             logx=True, logy=True, knee=knees.get(roof.label),
                             knee_label="your batch_knee:", title="Twelve matrices, more and more rows",
-                            xlabel="batch (rows)", ylabel="time", note=f"larger of two: {roof.label}",
+                            xlabel="batch (rows)", ylabel="time",
+                            note=f"expected: the longer of moving and computing, {roof.label}",
                             origin=gpu.origin, device=gpu.name)
     plots.show(axes.figure)
     lab.outcome("06-5", "batch 32", seconds[batches.index(32)] / seconds[0])
@@ -325,8 +326,9 @@ fit = {"flat_ms": flat * 1e3, "per_row_us": slope * 1e6,
 lab.check("06-5", fit)
 
 # %%
-if isinstance(fit, dict) and isinstance(fit.get("knee"), (int, float)):
-    lab.outcome("06-5", "knee", fit["knee"])
+found = fit.get("knee") if isinstance(fit, dict) else None
+if isinstance(found, (int, float)) and found > 0:
+    lab.outcome("06-5", "knee", found)
 
 # %% [markdown]
 # The fit comes out a little below `batch_knee`. Two straight lines do not know that the flat part
@@ -346,8 +348,8 @@ print("eight rows together and one by one, same values:", torch.allclose(togethe
 #
 # You double the batch of a program you do not know, and the time grows by a tenth. Which bucket is
 # it in? Here are two such programs. Both multiply small batches by matrices, in plain eager mode.
-# `wide` has two matrices and `narrow` has 24. The times are wall times of a loop, the CPU
-# included.
+# `wide` has two matrices and `narrow` has 24. The first four lines are the GPU's own time. The last
+# two are the wall time of a loop of calls, the CPU included: what you would notice.
 
 # %%
 programs = {"wide": (4096 if gpu.cpu else 16384, 2), "narrow": (128, 24)}
@@ -476,8 +478,9 @@ if swept and cached:
                             origin=gpu.origin, device=gpu.name)
     plots.show(axes.figure)
     lab.outcome("06-8", "cache, batch 32", own[few.index(32)] / own[0])
-    print("the cache takes as long as the weights at a batch of about",
-          next((b for b, a, w in zip(few, own, shared) if a >= w), f"more than {few[-1]}"))
+    longer = [b for b, a, w in zip(few, own, shared) if a >= w]
+    print(f"the cache takes longer than the weights from a batch of {longer[0]} on" if longer
+          else "the cache stays shorter than the weights here")
 
 # %% [markdown]
 # Two lines with two laws. The weights: flat, shared. The cache: a slope from the first sequence on,
@@ -569,7 +572,7 @@ lab.check("06-10", fits)
 # are a shorter trip and leave more room; their arithmetic and the cache stay fp16 here.)
 
 # %%
-explore.batch(gpu)
+explore.batch(gpu, context=256)
 
 # %% [markdown]
 # ## 7 · The question
