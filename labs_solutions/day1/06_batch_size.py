@@ -15,7 +15,8 @@
 # %% [markdown]
 # # 06 · Batch size: why is a bigger batch sometimes free?
 #
-# **45 minutes**, and an optional second sitting of 15. You will be able to
+# **50 minutes**, ten of them for a written answer, and an optional second sitting of 15. You will be
+# able to
 #
 # - say what a batch shares and what it cannot share,
 # - compute the batch at which a layer stops being free, and find it in a measurement,
@@ -99,7 +100,10 @@ lab.check("06-2", saved)
 plots.show(plots.draw_decode_primer().figure)
 
 # %% [markdown]
-# Put several sequences into one pass and you have a **batch**. Each sequence adds one row.
+# Put several sequences into one pass and you have a **batch**. Each sequence adds one row. What one
+# sequence notices is [latency]({{course:docs}}/glossary.md#latency): how long a step takes. What the
+# owner of the card notices is [throughput]({{course:docs}}/glossary.md#throughput): tokens per second
+# over all sequences. A batch that leaves latency as it is multiplies throughput.
 #
 # In the factory picture the lorries bring the tools, all of them, for every pass: the weights do
 # not fit on the chip. Once a tool is there, one order can use it or a hundred can. But every
@@ -411,7 +415,8 @@ for name in effects:
 # %% [markdown]
 # The third test costs no run at all: **bytes over bandwidth**. How much of the wall time would the
 # trip of the weights explain, and how much the launches? (They happen at the same time: do not add
-# the two.) What neither explains is a question.
+# the two.) What neither explains is a question. On a simulated card nothing much can be left: the
+# same model made the times, with the launch cost of a published host.
 
 # %%
 roof = lab.ceiling()
@@ -694,8 +699,7 @@ for batch in (2, 4, 8):
 #
 # Another published run, of an 8B model in vLLM on an A100 40 GB, gained {{fact:result.vllm.knee_gain}}
 # times the tokens with {{fact:result.vllm.knee}} requests at once, and had its knee there: far
-# below any ridge point. A step that should have been free was not. The figures do not say why. Which
-# test of section 4 would you run first?
+# below any ridge point. The figures do not say why. Which test of section 4 would you run first?
 # <!-- derived: 40 GB -->
 #
 # ## 9 · What the careless benchmark shows
