@@ -191,9 +191,11 @@ def _marks(ax: Any, knee: float, fits: int) -> None:
     """The knee of the weights' arithmetic, and the part that does not fit, hatched."""
     if 1 <= knee <= MOST:
         ax.axvline(knee, color=INK, linestyle=(0, (1, 2)), linewidth=1.4, gid="knee")
+        left = knee < fits < 8 * knee  # else the label would lie across the wall
         ax.annotate(f"ridge: {style.number(knee)} rows", (knee, 1),
-                    xycoords=("data", "axes fraction"), xytext=(4, -17),
-                    textcoords="offset points", va="top", fontsize=SMALL, color=INK,
+                    xycoords=("data", "axes fraction"), xytext=(-4 if left else 4, -17),
+                    textcoords="offset points", ha="right" if left else "left", va="top",
+                    fontsize=SMALL, color=INK,
                     bbox=dict(facecolor=PAPER, edgecolor="none", pad=1.0))  # fmt: skip
     if fits < MOST:
         ax.axvspan(max(fits, 0.9), MOST * 1.15, facecolor="none", edgecolor=GREY, hatch="//",
