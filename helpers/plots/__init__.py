@@ -8,9 +8,9 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
 from helpers.plots.bottlenecks import draw_buckets, draw_public_case
+from helpers.plots.batch import draw_batch, draw_decode_primer
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
-from helpers.plots.batch import draw_batch, draw_decode_primer
 from helpers.plots.display import alt_text, png, show
 from helpers.plots.factories import draw_factories
 from helpers.plots.flow import draw_flow_chart
@@ -52,8 +52,10 @@ __all__ = [
     "draw_bars",
     "draw_benchmarks",
     "draw_buckets",
+    "draw_batch",
     "draw_cost_curves",
     "draw_cost_explorer",
+    "draw_decode_primer",
     "draw_diagnosis",
     "draw_factories",
     "draw_flow_chart",
