@@ -53,6 +53,7 @@ __all__ = [
     "draw_benchmarks",
     "draw_buckets",
     "draw_batch",
+    "draw_benchmarks",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_decode_primer",
