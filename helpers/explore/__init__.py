@@ -4,8 +4,8 @@ One module per explorer, a thin wrapper around a ``plots.draw_*`` function each;
 what they share.
 """
 
-from helpers.explore.buckets import buckets
 from helpers.explore.batch import BATCH_DEVICES, batch
+from helpers.explore.buckets import buckets
 from helpers.explore.controls import (
     MOST_CONTROLS,
     Choice,
@@ -27,8 +27,8 @@ __all__ = [
     "MOST_CONTROLS",
     "Choice",
     "Slider",
-    "buckets",
     "batch",
+    "buckets",
     "cost",
     "diagnosis",
     "explorer",
