@@ -4,6 +4,7 @@ One module per explorer, a thin wrapper around a ``plots.draw_*`` function each;
 what they share.
 """
 
+from helpers.explore.batch import BATCH_DEVICES, batch
 from helpers.explore.buckets import buckets
 from helpers.explore.controls import (
     MOST_CONTROLS,
@@ -21,10 +22,12 @@ from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
 
 __all__ = [
+    "BATCH_DEVICES",
     "FUSION_DEVICES",
     "MOST_CONTROLS",
     "Choice",
     "Slider",
+    "batch",
     "buckets",
     "cost",
     "diagnosis",

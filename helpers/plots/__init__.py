@@ -7,6 +7,7 @@ Values are seconds, bytes, FLOP and their rates; the figure chooses ms, GB/s or 
 """
 
 from helpers.plots.bars import Bars, draw_bars, draw_ledger, off_by
+from helpers.plots.batch import draw_batch, draw_decode_primer
 from helpers.plots.bottlenecks import draw_buckets, draw_public_case
 from helpers.plots.cost import Offer, draw_cost_curves, draw_cost_explorer
 from helpers.plots.diagnosis import draw_diagnosis
@@ -49,10 +50,12 @@ __all__ = [
     "Stage",
     "alt_text",
     "draw_bars",
+    "draw_batch",
     "draw_benchmarks",
     "draw_buckets",
     "draw_cost_curves",
     "draw_cost_explorer",
+    "draw_decode_primer",
     "draw_diagnosis",
     "draw_factories",
     "draw_flow_chart",

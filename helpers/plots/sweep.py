@@ -141,7 +141,7 @@ def _marked(x: Sequence[float], logx: bool, most: int) -> list[int]:
 
 
 def _ticks(ax: Any, logx: bool, logy: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     plain = FuncFormatter(lambda v, _: style.number(v))
     if logx:
@@ -150,6 +150,9 @@ def _ticks(ax: Any, logx: bool, logy: bool) -> None:
         ax.xaxis.set_major_formatter(plain)
     ax.yaxis.set_major_formatter(plain)
     if logy:
+        low, high = ax.get_ylim()
+        if high < 30 * low:  # hardly a decade: one labelled tick could not be read
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_minor_formatter(lambda *_: "")
     ax.grid(True, axis="y", color=PALE, linewidth=0.6)
     ax.set_axisbelow(True)
