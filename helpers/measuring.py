@@ -6,12 +6,15 @@ import dataclasses
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from helpers import checks, counting, plots, roofline, timing
 from helpers import evidence as ev
 from helpers.output import publish
 from helpers.session import Session, current
+from helpers.timing.soak import Soak
+from helpers.timing.soak import soak as soaked
 
 STYLE = 'style="margin:0;white-space:pre-wrap"'
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -105,6 +108,48 @@ def _point(
     details = {"label": label, "unit": "s", "purpose": "demonstration", "origin": m.origin}
     session.record(exercise, "measurement", m.to_dict(), **details)
     return m.median
+
+
+def soak(exercise: str, fn: Any, *, label: str = "", **options: Any) -> Any:
+    """Call `fn` in a row for seconds, record what each short window took, and return the `Soak`.
+
+    Options as in `timing.soak`. Gated by predictions, and replayed when graded, as `measure`.
+    """
+    from helpers import simgpu
+
+    session = current(exercise)
+    name = _name(exercise, label)
+    if fn is ... or not _predicted(session, exercise):
+        return ...
+    if session.replaying:
+        record = session.evidence.latest(exercise, "measurement", label)
+        data = {k: v for k, v in record.value.items() if k != "work"} if record else {}
+        try:
+            found = Soak.from_dict(data | {"origin": "replayed"})
+        except ValueError as error:
+            why = f"is damaged ({error})" if record else "is not there"
+            print(f"{name}: the measurement handed in {why}.")
+            return ...
+        print(f"{name}: {_soaked(found)}")
+        return found
+    card = simgpu.active()
+    with card.hurried() if card else nullcontext():
+        found = soaked(fn, device=session.machine.device, **options)
+    value = found.to_dict() | {"work": _work(counting.count(fn))}
+    details = {"label": label, "unit": "s", "purpose": "answer", "origin": found.origin}
+    tell(session.record(exercise, "measurement", value, **details), f"{name}: {_soaked(found)}")
+    return found
+
+
+def _soaked(found: Soak) -> str:
+    clocks = [f"{hertz / 1e6:,.0f}" for hertz in found.clocks()]
+    beside = f"; clock {clocks[0]} MHz at first, {clocks[-1]} MHz at last" if clocks else ""
+    notes = "".join(f"\n  note: {note}" for note in found.notes)
+    return (
+        f"{timing.seconds(found.first)} per call at first, {timing.seconds(found.sustained)} "
+        f"in the last third of {found.windows[-1].at:.2g} s{beside} "
+        f"({found.origin} on {found.device}){notes}"
+    )
 
 
 def compare(
