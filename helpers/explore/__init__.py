@@ -19,9 +19,11 @@ from helpers.explore.fusion import FUSION_DEVICES, fusion
 from helpers.explore.queue import queue
 from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
+from helpers.explore.ladder import LADDER_DEVICES, ladder
 
 __all__ = [
     "FUSION_DEVICES",
+    "LADDER_DEVICES",
     "MOST_CONTROLS",
     "Choice",
     "Slider",
@@ -33,6 +35,7 @@ __all__ = [
     "queue",
     "roofline",
     "stages",
+    "ladder",
     "static_reason",
     "static_twin",
 ]

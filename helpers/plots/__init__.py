@@ -25,8 +25,10 @@ from helpers.plots.predictions import draw_predictions
 from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
 from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
 from helpers.plots.remedies import draw_remedies
+from helpers.plots.memory import draw_card, draw_memory_ladder, draw_move_time, level_names
 from helpers.plots.roofline import Point, draw_roofline
 from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
+from helpers.plots.roofs import draw_achieved, draw_soak
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
 from helpers.plots.timeline import (
@@ -48,6 +50,7 @@ __all__ = [
     "Point",
     "Stage",
     "alt_text",
+    "draw_achieved",
     "draw_bars",
     "draw_benchmarks",
     "draw_buckets",
@@ -56,6 +59,7 @@ __all__ = [
     "draw_diagnosis",
     "draw_factories",
     "draw_flow_chart",
+    "draw_card",
     "draw_fusion_explorer",
     "draw_intensity",
     "draw_ladder",
@@ -70,6 +74,10 @@ __all__ = [
     "draw_shares",
     "draw_stage_explorer",
     "draw_stage_map",
+    "draw_memory_ladder",
+    "draw_move_time",
+    "draw_roofline",
+    "draw_soak",
     "draw_sweep",
     "draw_timeline",
     "draw_trips",
@@ -81,6 +89,7 @@ __all__ = [
     "free_operations",
     "idle_share",
     "linear_intensity",
+    "level_names",
     "off_by",
     "png",
     "queue_events",
