@@ -267,3 +267,13 @@ def test_when_graded_the_soak_is_replayed_and_nothing_runs(opened, capsys):
     assert lab.soak("04-4", lambda: 1 / 0, label="soak") is ...
     said = capsys.readouterr().out
     assert "is not there" in said and "is damaged" in said
+
+
+def test_measuring_a_model_takes_less_real_time_than_it_says(opened):
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float32)
+    lab.predict("04-4", 1.0, unit="ms")
+    begin = time.perf_counter()
+    m = lab.measure("04-4", lambda: a @ a, label="long", budget=9.0)
+    assert m.median * m.n > 2.0  # ten calls of 264 ms
+    assert time.perf_counter() - begin < m.median * m.n
+    assert simgpu.active().sleep
