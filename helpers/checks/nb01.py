@@ -353,9 +353,10 @@ def ridge_that_lasts(answer: Any, context: Context) -> Outcome:
     others["first"] = early / copied
     expect_number(answer, late / copied, unit="FLOP/byte", show=_ridge, tolerance=0.04,
                   others=others)  # fmt: skip
-    variant = (
-        "model" if record.origin == "simulated" else "fell" if late < 0.93 * early else "steady"
-    )
+    if record.origin == "simulated":
+        variant = "model"
+    else:
+        variant = "fell" if late < 0.93 * early else "rose" if late > 1.07 * early else "steady"
     return right("01-6", variant, ridge=_ridge(late / copied), kept=f"{late / early:.0%}")
 
 

@@ -41,22 +41,27 @@ def draw_achieved(
                 continue
             share = value / whole
             longest = max(longest, share)
-            ax.barh(y, share, height=0.82, label=None if kind in seen else kind, **_LOOKS[kind])
+            ax.barh(y, share, height=0.82, **_LOOKS[kind])
             seen.add(kind)
             text = style.quantity(value, units[name])
             if kind != "datasheet" and "datasheet" in known:
                 text += f", {100 * share:.0f} %"
-            ax.text(share + 0.012, y, text, va="center", fontsize=SMALL, color=INK)
+            ax.text(share + 0.014, y, text, va="center", fontsize=SMALL, color=INK,
+                    bbox=dict(facecolor=PAPER, edgecolor="none", pad=0.8))  # fmt: skip
             said.append(f"{name}, {kind}: {text}")
     ax.set_yticks([y for y, _ in ticks], [text for _, text in ticks], fontsize=TEXT)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(4 * len(rows) - 1.2, -0.8)
     ax.set_xlim(0, longest * 1.32)
     ax.axvline(1.0, color=GREY, linestyle=(0, (6, 3)), linewidth=1.0, zorder=0)
-    ax.set_xlabel("share of the datasheet's figure", fontsize=TEXT, color=INK)
+    known_sheet = "datasheet" in seen
+    what = "the datasheet's figure" if known_sheet else "the largest value"
+    ax.set_xlabel(f"share of {what}", fontsize=TEXT, color=INK)
     ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:.0f} %")
+    for kind in [kind for kind in _LOOKS if kind in seen]:
+        ax.bar(0, 0, label=kind, **_LOOKS[kind])  # in the same order in every figure
     style.legend(ax, columns=3)
-    headline = "Your roofs beside the datasheet"
+    headline = "Your roofs beside the datasheet" if known_sheet else "Your roofs"
     line = style.title(ax, headline, device, origin, chars=70)
     style.describe(ax, f"{headline} ({line}). {'; '.join(said)}.")
     return ax
@@ -101,6 +106,7 @@ def draw_soak(
         ax.annotate(f"{name} {style.number(level / size)}", (1, y / top), xycoords="axes fraction",
                     xytext=(4, 0), textcoords="offset points", va="center", fontsize=SMALL,
                     color=INK, annotation_clip=False)  # fmt: skip
+    ax.yaxis.set_major_formatter(lambda v, _: style.number(v))
     ax.set_ylabel(f"rate ({unit})", fontsize=TEXT, color=INK)
     ax.grid(True, axis="y", color=PALE, linewidth=0.6)
     ax.set_axisbelow(True)

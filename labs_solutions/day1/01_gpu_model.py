@@ -159,23 +159,24 @@ for key in ("t4", "l4", "rtx_3090", "a100_80_sxm", "h100_sxm"):
         print(f"{card.name:15} waits for your function")
 
 # %% [markdown]
-# The time differs much less than the capacity does. A program that must touch all of its memory
-# to produce one result can do so only a few dozen times per second, on any of these cards. Language
-# models are such programs.
+# Between 20 and 80 ms, for cards that differ in almost everything. So a program that must touch all
+# of that memory for each result gives a dozen to a few dozen results per second, no more. A
+# language model is nearly such a program: for each token it reads all of its weights.
+# <!-- derived: 80 ms; 13.5 GB; 6.6 ms; 39 ms -->
 #
-# Now the whole description of one card, an A100 with
-# {{fact:device.a100_80_sxm.memory}}, in four rows. <!-- derived: 13.5 GB; 6.6 ms; 39 ms -->
+# Now the whole description of one card, an A100 with {{fact:device.a100_80_sxm.memory}}, in four
+# rows.
 #
 # | row | figure | what it means |
 # |---|---|---|
-# | capacity | {{fact:device.a100_80_sxm.memory}} | 13.5 GB of weights (a 7B model in fp16) fit six times over, nearly |
+# | capacity | {{fact:device.a100_80_sxm.memory}} | 13.5 GB of weights (a 7B model in fp16) fit almost six times |
 # | bandwidth | {{fact:device.a100_80_sxm.bandwidth}} | reading all of it takes 39 ms, the 13.5 GB take 6.6 ms |
 # | arithmetic | {{fact:device.a100_80_sxm.peak.fp16}} in fp16 | in those 6.6 ms it could do 2.06e12 FLOP |
-# | their ratio | 153 FLOP/byte | so much must be computed per byte fetched, or the factory stands still |
+# | their ratio | 153 FLOP/byte | so much must be computed for each byte fetched, or the factory waits |
 #
 # Hold the third row against what a 7B model needs. To write one token it reads all its weights
-# once, and does 13.5e9 FLOP with them. The card could do 153 times as much in that time. This is
-# the most important sentence of the course, and notebook 06 returns to it.
+# once, and does 13.5e9 FLOP with them. The card could do 153 times as much in that time. Keep this
+# sentence: notebook 06 is built on it.
 #
 # Why 153 twice? Each weight is 2 bytes, and is used for one multiplication and one addition: one
 # FLOP for each byte. The card is built for 153. Both questions are the same question.
@@ -214,7 +215,7 @@ else:  # a CPU, or a card that the course does not know: what was measured, in p
     bandwidth, rate = roof.bandwidth, max(roof.rates.values())
     memory = (levels.host_memory() or 16e9) if gpu.cpu else torch.cuda.mem_get_info()[1]
 mine = four_rows(memory, bandwidth, rate, weights)
-if mine is not None:
+if isinstance(mine, (tuple, list)) and len(mine) == 4:
     read_all, read, flop_meanwhile, ridge = mine
     print(f"{gpu.name}: four rows, from {'the datasheet' if gpu.facts else 'a measurement'}")
     print(f"capacity    {memory / 1e9:8.1f} GB       a 7B model takes {weights / 1e9:.1f} GB: "
@@ -245,18 +246,19 @@ plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory(
 # - **[L2]({{course:docs}}/glossary.md#l2)**: one for the whole card.
 #   {{fact:device.t4.l2}} on a T4, {{fact:device.a100_80_sxm.l2}} on an A100.
 # - **device memory**: the warehouse.
-# - **host memory**, over **[PCIe]({{course:docs}}/glossary.md#pcie)**: on the CPU's side. *Pinned*
-#   means that the system has promised not to move it, so the card may fetch it itself. *Ordinary*
-#   memory is copied once more on the way.
-# - **disk**.
+# - **host memory**, over **[PCIe]({{course:docs}}/glossary.md#pcie)**: on the CPU's side. Its size
+#   is that of the machine that you are on. *Pinned* means that the system has promised not to move
+#   it, so the card may fetch it itself. *Ordinary* memory is copied once more on the way.
+# - **disk**: everything else.
 #
 # How much of this is known? Capacities come from the vendor, and so do the rates of device memory
 # and PCIe. No datasheet gives the rates inside an SM: those rows are an *order of magnitude*, worked
 # out from the parts (SMs × bytes per clock × clock). L2 is a published measurement where there is
 # one. The disk is one published load of a 7B model in 6 s; yours may be ten times slower. <!-- derived: 6 s -->
 #
-# The message is the slope. Each step down costs a factor of 3 to 25. Choose an amount of data and
-# two steps to compare. Can you find an amount that fits into L2 on one card and not on another?
+# The message is the slope: every step down is slower by a factor, and the step off the card is one of
+# the steepest, 20 on a T4 and 65 on an A100. Choose an amount and a step to compare with. Can you
+# find an amount that fits into L2 on one card and not on another?
 
 # %%
 explore.ladder(gpu)
@@ -268,7 +270,7 @@ explore.ladder(gpu)
 # 3.0, which a T4 has. In practice less: here is one 7B model on its way to the card.
 
 # %%
-for said, rate in [
+for said, link_rate in [
     ("PCIe 4.0, ideal", fact("device.a100_80_sxm.pcie").value),
     ("  pinned, the best published", fact("result.transfer.pinned_gen4").value),
     ("  pinned, an A10", fact("result.transfer.pinned_a10").value),
@@ -278,15 +280,15 @@ for said, rate in [
     ("ordinary memory, a good case", fact("result.transfer.pageable_load").value),
     ("ordinary memory, on Colab", fact("result.transfer.pageable_colab").value),
 ]:
-    print(f"{said:32} {rate / 1e9:6.2f} GB/s   {weights / rate:5.2f} s")
+    print(f"{said:32} {link_rate / 1e9:6.2f} GB/s   {weights / link_rate:5.2f} s")
 for key in dict.fromkeys(["t4", "a100_80_sxm", gpu.facts.key if gpu.facts else "t4"]):
     card = devices.get(key)
     print(f"{card.name}: its memory delivers {card.bandwidth / card.pcie:.0f} times what PCIe does, one way")
 
 # %% [markdown]
 # Real loading is slower still, since the weights must first come from a disk and pass through the
-# host: a 7B model once took {{fact:result.loading.llama2_7b_before}} to load, and
-# {{fact:result.loading.llama2_7b_after}} after one needless copy was removed.
+# host: in one report a 7B model took {{fact:result.loading.llama2_7b_before}} to load, and
+# {{fact:result.loading.llama2_7b_after}} once its files were read straight to the card.
 #
 # **01-4.** Your own transfer. The sheet gives PCIe in both directions together, and device memory,
 # both in GB/s. How many `seconds` do the gigabytes take to the card, at best? And how many `times`
@@ -336,13 +338,6 @@ for name, dtype in [("fp16", torch.float16), ("fp32", torch.float32)]:
         matrices[name] = torch.randn(side, side, device=gpu.device, dtype=dtype)
 print(f"the copy: {n * itemsize / 1e6:,.0f} MB in, {n * itemsize / 1e6:,.0f} MB out")
 print(f"one product: {2 * side**3 / 1e9:,.1f} GFLOP, in {' and '.join(matrices)}")
-for roof in lab.roofs():
-    if roof.origin == "published":
-        print(f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s   " + "   ".join(
-            f"{name} {rate / 1e12:.4g} TFLOP/s" for name, rate in roof.rates.items() if name in matrices))
-if gpu.origin == "simulated":
-    print("This card is a model. It was set to published figures, or to a share of the datasheet where\n"
-          "there are none, and here they come back. On a real card your own lines can surprise you.")
 
 # %% [markdown]
 # Commit two numbers: the bandwidth of the copy, bytes read and written together, and the rate of
@@ -354,7 +349,7 @@ copy_gb_per_s = ...  # GB/s
 matmul_tflop_per_s = ...  # TFLOP/s
 ### BEGIN SOLUTION
 copy_gb_per_s = 0.8 * bandwidth / 1e9
-matmul_tflop_per_s = 0.7 * rate / 1e12 if gpu.cpu else 0.7 * (gpu.facts.peak["fp16"] if gpu.facts else 5e13) / 1e12
+matmul_tflop_per_s = 0.7 * rate / 1e12
 ### END SOLUTION
 lab.predict("01-5", copy_gb_per_s, unit="GB/s", label="copy")
 lab.predict("01-5", matmul_tflop_per_s, unit="TFLOP/s", label="matmul")
@@ -386,10 +381,10 @@ own["ridge"] = own.get("fp16", own["fp32"]) * 1e12 / (own["bandwidth"] * 1e9)
 lab.check("01-5", own)
 
 # %%
-if own["bandwidth"] is ...:
+if any(own.get(entry, ...) is ... for entry in ("bandwidth", *matrices)):
     print("Fill own first: then it is drawn beside the datasheet.")
 else:
-    card, rows, units = gpu.facts, {}, {}
+    card, rows = gpu.facts, {}
     rows["copy"] = {"datasheet": card and card.bandwidth, "published": card and card.sustained_bandwidth,
                     "yours": own["bandwidth"] * 1e9}
     for name in matrices:
@@ -401,13 +396,16 @@ else:
     plots.show(axes.figure)
     lab.outcome("01-5", "copy", own["bandwidth"])
     lab.outcome("01-5", "matmul", own["fp32" if gpu.cpu else "fp16"])
+    if gpu.origin == "simulated":
+        print("This card is a model. It was set to the published figures, or to a share of the\n"
+              "datasheet where there are none, and here they come back. A real card can surprise you.")
 
 # %% [markdown]
 # A copy usually reaches 75 to 93 % of the datasheet: memory must be refreshed, and turning from
 # reading to writing takes time. A product falls further below, or not at all: a small card runs
-# into its power limit, and some cards boost above the clock that their sheet counts with. And between
-# fp16 and fp32 lies not a factor of two: where there are tensor cores, fp16 runs on them, and fp32
-# on the vector units.
+# into its power limit, and some cards boost above the clock that their sheet counts with. And fp16
+# is ahead of fp32 by far more than two: where there are tensor cores, fp16 runs on them, and fp32 on
+# the vector units. (A CPU does both on the same units.)
 #
 # The matrices hold random numbers on purpose. Zeros flip fewer bits, need less power, and so allow
 # a higher clock: on an A100, products of zeros ran at {{fact:result.matmul_data.zeros}}, of random
@@ -448,11 +446,11 @@ if soak is not ...:
     lab.outcome("01-6", "kept", soak.kept)
 
 # %% [markdown]
-# If your line falls and the clock falls with it, you have seen the roof move. It is reported that
-# under a power limit the clock of the SMs sinks and that of the memory does not: the
-# factory slows down, the lorries keep their speed, and the ridge wanders to the left. If your line is
-# flat, your card is cooled well enough, or it is a CPU with time to spare, or it is the model, which
-# knows no heat.
+# If your line falls and the clock falls with it, you have seen the roof move. Under a power limit
+# the clock of the SMs sinks, and, so it is reported, that of the memory does not: the factory slows
+# down, the lorries keep their speed, the ridge becomes lower. If your line is flat, the card stays
+# below its limits, or it is the model, which knows no heat. If it rises, the card was asleep. On a
+# CPU that others use too, the neighbours draw the line.
 #
 # So there are three roofs, and this course keeps them apart: *datasheet*, *first moment*,
 # *sustained*.
@@ -489,7 +487,8 @@ one = torch.zeros(1, device=gpu.device)
 tiny = lab.measure("01-7", lambda: one.add_(1), label="tiny add", cache="hot")
 if tiny is not ...:
     host = tiny.host or tiny.median  # a CPU has no queue: there the call itself is the price
-    print(f"the GPU needs {tiny.median * 1e6:.1f} us, the CPU {host * 1e6:.1f} us to ask for it")
+    if not gpu.cpu:
+        print(f"the GPU needs {tiny.median * 1e6:.1f} us, the CPU {host * 1e6:.1f} us to ask for it")
     lab.outcome("01-7", "launch", host * 1e6)
 
 # %% [markdown]
@@ -510,8 +509,10 @@ worth = (tiny.host or tiny.median) * own["bandwidth"] * 1e9 / 1e6
 lab.check("01-7", worth)
 
 # %% [markdown]
-# ---
-# # Second sitting (optional)
+# ## Optional second sitting
+#
+# Two experiments that put all this to the test. Without them, go on with the recap at the end: it
+# takes a minute.
 #
 # ## 8 · One change, three answers
 #
@@ -540,7 +541,7 @@ for size, dtype in [("wide", wide), ("narrow", narrow)]:
     jobs[f"copy, {size}"] = lambda a=long, b=target: b.copy_(a)
     jobs[f"matmul, {size}"] = lambda a=square: torch.mm(a, a)
     jobs[f"tiny add, {size}"] = lambda a=few: a.add_(1)
-times = lab.measure("01-8", jobs)
+times = lab.measure("01-8", jobs, budget=0.5)
 for job in effects:
     lab.compare("01-8", f"{job}, narrow", f"{job}, wide", prediction=job,
                 clock="wall" if job == "tiny add" else "gpu")

@@ -373,13 +373,15 @@ def test_the_own_ridge_stands_beside_the_datasheet(context):
 def test_a_soak_that_falls_moves_the_ridge_and_the_first_moment_is_named():
     fell = learner("t4", drop=0.57)
     outcome = checks.grade("01-6", lasting(fell), fell)
-    assert "57% of the first rate" in outcome.insight and "a lower ridge" in outcome.insight
+    assert "57% of the first rate" in outcome.insight and "lower than at first" in outcome.insight
     early = nb01._rate(dataclasses.replace(fell.measurement("01-5", "fp16")))
     first = early / nb01._copied(fell.measurement("01-5", "copy"))
     assert checks.grade("01-6", first, fell).key == "first"
 
 
 def test_a_soak_that_holds_or_is_a_model_says_so():
+    woke = learner("t4", drop=1.4)
+    assert "became faster" in checks.grade("01-6", lasting(woke), woke).insight
     steady, model = learner("a100_80_sxm"), learner("a100_80_sxm", origin="simulated")
     assert "keeps it up" in checks.grade("01-6", lasting(steady), steady).insight
     assert "no temperature" in checks.grade("01-6", lasting(model), model).insight

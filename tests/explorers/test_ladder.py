@@ -24,7 +24,9 @@ def test_elsewhere_it_is_a_picture_of_the_defaults(shown, capsys):
     explore.ladder("t4")
     (fig,) = shown
     assert "13.5 GB from each level" in plots.alt_text(fig) and "T4" in plots.alt_text(fig)
-    assert "no controls" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "no controls" in said and "amount = 13.5 GB, the weights of a 7B model" in said
+    assert "device = T4" in said and "compared with = device memory" in said
 
 
 @pytest.mark.parametrize("start", [None, SimpleNamespace(facts=None)])
