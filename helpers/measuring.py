@@ -147,7 +147,8 @@ def _soaked(found: Soak) -> str:
     return (
         f"{timing.seconds(found.first)} per call at first, {timing.seconds(found.sustained)} "
         f"in the last third of {found.windows[-1].at:.2g} s{beside} "
-        f"({found.origin} on {found.device}){notes}"
+        f"({found.device if found.origin == 'simulated' else f'{found.origin} on {found.device}'})"
+        f"{notes}"
     )
 
 

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 01 · The GPU model: two jobs, two speeds
 #
-# **35 minutes**, and an optional second sitting of 15. You will be able to
+# **40 minutes**, and an optional second sitting of 15. You will be able to
 #
 # - name the two jobs of a GPU, and the figure of the card that limits each,
 # - tell what does not fit from what is slow,
@@ -88,7 +88,7 @@ if gpu.facts is None:
 # A launch is like an HTTP request: asking has a price, however small the answer. That picture
 # breaks at the `await`: the dispatcher does not wait for the answer (notebook 05).
 #
-# Where the factory breaks: lorries and machines work at the same moment. While one load is worked
+# Where the picture of the factory breaks: lorries and machines work at the same moment. While one load is worked
 # on, the next is on its way. So a kernel takes the *longer* of moving and computing, not the sum.
 # And all lorries only drive if all SMs order something: a small tensor leaves most of both idle.
 
@@ -113,8 +113,9 @@ for key in ("l4", "rtx_3090", "a100_80_sxm", "h100_sxm"):
 #
 # **01-1.** Five reports. What is the limit in each: `"capacity"`, `"bandwidth"` or
 # `"arithmetic"`?
+# <!-- derived: 13.5 GB; 12 GB -->
 #
-# - **a** A model with 13.5 GB of weights does not start on a card of 12 GB. <!-- derived: 13.5 GB; 12 GB -->
+# - **a** A model with 13.5 GB of weights does not start on a card of 12 GB.
 # - **b** Adding 1 to each element of a huge tensor: in fp16 it takes half as long as in fp32.
 # - **c** A large matrix product takes the same time on a card with half the GB/s, and half the
 #   time on one with twice the TFLOP/s.
@@ -254,7 +255,8 @@ plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory(
 # How much of this is known? Capacities come from the vendor, and so do the rates of device memory
 # and PCIe. No datasheet gives the rates inside an SM: those rows are an *order of magnitude*, worked
 # out from the parts (SMs × bytes per clock × clock). L2 is a published measurement where there is
-# one. The disk is one published load of a 7B model in 6 s; yours may be ten times slower. <!-- derived: 6 s -->
+# one. The disk is one published load of a 7B model in 6 s; yours may be ten times slower.
+# <!-- derived: 6 s -->
 #
 # The message is the slope: every step down is slower by a factor, and the step off the card is one of
 # the steepest, 20 on a T4 and 65 on an A100. Choose an amount and a step to compare with. Can you
@@ -316,7 +318,8 @@ lab.check("01-4", link)
 # reported once its limit of {{fact:device.t4.power}} bites. Its {{fact:device.t4.bandwidth}} on
 # paper were {{fact:device.t4.sustained.bandwidth}} in one published run and
 # {{fact:device.t4.sustained.bandwidth_best}} in another. So its ridge is 203 on paper, and anywhere
-# from about 75 to 175 in practice. Nobody can tell you yours. Measure it.
+# from about 75 (24 over 320) to 175 (41.9 over 239) in practice. Nobody can tell you yours. Measure
+# it.
 #
 # > **The GPU answers late.** A launch returns before its kernel has run, so a stopwatch around it
 # > shows next to nothing. `lab.measure` waits for the GPU, lets it
@@ -403,9 +406,9 @@ else:
 # %% [markdown]
 # A copy usually reaches 75 to 93 % of the datasheet: memory must be refreshed, and turning from
 # reading to writing takes time. A product falls further below, or not at all: a small card runs
-# into its power limit, and some cards boost above the clock that their sheet counts with. And fp16
-# is ahead of fp32 by far more than two: where there are tensor cores, fp16 runs on them, and fp32 on
-# the vector units. (A CPU does both on the same units.)
+# into its power limit, and some cards boost above the clock that their sheet counts with. Where
+# there are tensor cores, fp16 is ahead of fp32 by much more than half the bytes explain: fp16 runs on
+# them, fp32 on the vector units.
 #
 # The matrices hold random numbers on purpose. Zeros flip fewer bits, need less power, and so allow
 # a higher clock: on an A100, products of zeros ran at {{fact:result.matmul_data.zeros}}, of random
@@ -415,16 +418,16 @@ else:
 # ## 6 · Does it last?
 #
 # Those runs were short. A card that works for seconds grows warm, and draws power up to its limit.
-# Then it lowers its clock. Which share of the rate of the first 50 ms is left after some seconds?
+# Then it lowers its clock. How much of the rate of the first 50 ms is left after some seconds?
 # <!-- derived: 50 ms -->
-# Commit a share between 0 and 1.
+# Commit a percentage.
 
 # %% nbgrader={"grade": false, "grade_id": "01-6-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
-kept = ...  # for example 0.8
+kept = ...  # in %
 ### BEGIN SOLUTION
-kept = 0.8
+kept = 80
 ### END SOLUTION
-lab.predict("01-6", kept, unit="times", label="kept")
+lab.predict("01-6", kept, unit="%", label="kept")
 
 # %%
 matrix = matrices["fp32" if gpu.cpu else "fp16"]
@@ -443,7 +446,7 @@ if soak is not ...:
                            [w.clock for w in soak.windows], gpu.origin, gpu.name, levels=lines,
                            note="the model has no temperature" if gpu.origin == "simulated" else "")
     plots.show(axes.figure)
-    lab.outcome("01-6", "kept", soak.kept)
+    lab.outcome("01-6", "kept", 100 * soak.kept)
 
 # %% [markdown]
 # If your line falls and the clock falls with it, you have seen the roof move. Under a power limit
@@ -602,8 +605,9 @@ else:
 # %% [markdown]
 # ## Recap
 #
-# Notebook 02 names three ways to be slow. A program waits for bytes (*memory*), for arithmetic
-# (*compute*), or for the orders (*overhead*).
+# Which number on the datasheet do you look at, then? The one that your program waits for. Notebook
+# 02 names three ways to be slow: a program waits for bytes (*memory*), for arithmetic
+# (*compute*), or for the orders (*overhead*). Capacity is none of them.
 #
 # **01-9.** Fill your first row of the running summary table: which figure of a card sets the speed
 # of each? `"bandwidth"`, `"FLOP rate"`, `"launch cost"` or `"capacity"`.
@@ -625,7 +629,7 @@ lab.progress()
 # What to keep:
 #
 # - Capacity says whether it runs. Bandwidth and FLOP/s say how fast, each for its own job.
-# - Bytes over bandwidth is the least time of anything. Work it out before you measure.
+# - Bytes over bandwidth is the floor under every time. Work it out before you measure.
 # - Three roofs: datasheet, first moment, sustained. Trust the one that you measured, and say for how
 #   long you did.
 #
