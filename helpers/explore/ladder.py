@@ -30,7 +30,7 @@ def ladder(device: Any = None) -> None:
         amount=Choice(
             weights,
             (
-                ("4 KB, a short vector", 4096),
+                ("4 KB, a short vector", 4000),
                 ("1 MB", 10**6),
                 ("33.6 MB, a 4096 x 4096 matrix in fp16", 2 * 4096**2),
                 ("1 GB", 10**9),

@@ -197,8 +197,8 @@ def draw_move_time(
     ax.set_xlabel("time to deliver all of it, log scale", fontsize=TEXT, color=INK)
     _decades(ax, "s")
     headline = f"{_size(nbytes)} from each level: how long?"
-    line = style.title(ax, headline, card.name, "calculated", f"×: times as long as from {beside}",
-                       chars=70)  # fmt: skip
+    more = f"by rate alone · ×: times as long as from {beside}"
+    line = style.title(ax, headline, card.name, "calculated", more, chars=70)
     style.describe(ax, f"{headline} ({line}). The axis is logarithmic. {'; '.join(said)}.")
     return ax
 

@@ -59,7 +59,8 @@ def draw_achieved(
     ax.set_xlabel(f"share of {what}", fontsize=TEXT, color=INK)
     ax.xaxis.set_major_formatter(lambda v, _: f"{100 * v:.0f} %")
     for kind in [kind for kind in _LOOKS if kind in seen]:
-        ax.bar(0, 0, label=kind, **_LOOKS[kind])  # in the same order in every figure
+        nowhere = [float("nan")]  # only for the legend, in the same order in every figure
+        ax.barh(nowhere, nowhere, label=kind, **_LOOKS[kind])
     style.legend(ax, columns=3)
     headline = "Your roofs beside the datasheet" if known_sheet else "Your roofs"
     line = style.title(ax, headline, device, origin, chars=70)

@@ -260,7 +260,8 @@ plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory(
 #
 # The message is the slope: every step down is slower by a factor, and the step off the card is one of
 # the steepest, 20 on a T4 and 65 on an A100. Choose an amount and a step to compare with. Can you
-# find an amount that fits into L2 on one card and not on another?
+# find an amount that fits into L2 on one card and not on another? (The times are by rate alone. A few
+# KB would wait for the first byte much longer than the rest takes to follow.)
 
 # %%
 explore.ladder(gpu)
