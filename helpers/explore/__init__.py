@@ -20,6 +20,7 @@ from helpers.explore.queue import queue
 from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
 from helpers.explore.ladder import LADDER_DEVICES, ladder
+from helpers.explore.roofline import roofline
 
 __all__ = [
     "FUSION_DEVICES",
@@ -36,6 +37,7 @@ __all__ = [
     "roofline",
     "stages",
     "ladder",
+    "roofline",
     "static_reason",
     "static_twin",
 ]
