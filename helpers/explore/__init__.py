@@ -16,11 +16,10 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
+from helpers.explore.ladder import LADDER_DEVICES, ladder
 from helpers.explore.queue import queue
 from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
-from helpers.explore.ladder import LADDER_DEVICES, ladder
-from helpers.explore.roofline import roofline
 
 __all__ = [
     "FUSION_DEVICES",
@@ -33,11 +32,10 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
+    "ladder",
     "queue",
     "roofline",
     "stages",
-    "ladder",
-    "roofline",
     "static_reason",
     "static_twin",
 ]

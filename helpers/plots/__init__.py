@@ -27,8 +27,8 @@ from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
 from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
-from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
 from helpers.plots.roofs import draw_achieved, draw_soak
+from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
 from helpers.plots.timeline import (
@@ -60,7 +60,6 @@ __all__ = [
     "draw_diagnosis",
     "draw_factories",
     "draw_flow_chart",
-    "draw_card",
     "draw_fusion_explorer",
     "draw_intensity",
     "draw_ladder",
@@ -75,12 +74,9 @@ __all__ = [
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
+    "draw_soak",
     "draw_stage_explorer",
     "draw_stage_map",
-    "draw_memory_ladder",
-    "draw_move_time",
-    "draw_roofline",
-    "draw_soak",
     "draw_sweep",
     "draw_timeline",
     "draw_trips",
