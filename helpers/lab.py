@@ -27,6 +27,7 @@ from helpers.measuring import (
     outcome,
     reveal,
     roofs,
+    soak,
     sweep,
     tell,
 )
@@ -37,7 +38,7 @@ from helpers.timing import seconds
 __all__ = [
     "LabError", "Machine", "case", "ceiling", "check", "compare", "first_try", "hint", "kernels",
     "ledger", "measure", "outcome", "predict", "predicted", "predictions", "progress", "reset",
-    "reveal", "roofs", "setup", "show_table", "summary", "sweep", "topics",
+    "reveal", "roofs", "setup", "show_table", "soak", "summary", "sweep", "topics",
 ]  # fmt: skip
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"

@@ -6,12 +6,15 @@ import dataclasses
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from helpers import checks, counting, plots, roofline, timing
 from helpers import evidence as ev
 from helpers.output import publish
 from helpers.session import Session, current
+from helpers.timing.soak import Soak
+from helpers.timing.soak import soak as soaked
 
 STYLE = 'style="margin:0;white-space:pre-wrap"'
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -46,9 +49,10 @@ def measure(
     if session.replaying:
         found = {name: m for name in functions if (m := _replayed(session, exercise, name))}
     else:
-        results = timing.interleave(
-            *functions.values(), cache=cache, device=session.machine.device, **options
-        )
+        with _hurried():
+            results = timing.interleave(
+                *functions.values(), cache=cache, device=session.machine.device, **options
+            )
         found = dict(zip(functions, results, strict=True))
     for name, m in found.items():
         session.work[exercise, name] = work = counting.count(functions[name])
@@ -98,13 +102,54 @@ def _point(
             return m.median if m else float("nan")
         torch._dynamo.reset()
         settings = {"budget": 0.15, "warmup": 0.02, **options}
-        m = timing.measure(make(point), device=session.machine.device, **settings)
+        with _hurried():
+            m = timing.measure(make(point), device=session.machine.device, **settings)
     except timing.MeasureError as error:
         print(f"{label}: {error}")
         return float("nan")
     details = {"label": label, "unit": "s", "purpose": "demonstration", "origin": m.origin}
     session.record(exercise, "measurement", m.to_dict(), **details)
     return m.median
+
+
+def soak(exercise: str, fn: Any, *, label: str = "", **options: Any) -> Any:
+    """Call `fn` in a row for seconds, record what each short window took, and return the `Soak`.
+
+    Options as in `timing.soak`. Gated by predictions, and replayed when graded, as `measure`.
+    """
+    session = current(exercise)
+    name = _name(exercise, label)
+    if fn is ... or not _predicted(session, exercise):
+        return ...
+    if session.replaying:
+        record = session.evidence.latest(exercise, "measurement", label)
+        data = {k: v for k, v in record.value.items() if k != "work"} if record else {}
+        try:
+            found = Soak.from_dict(data | {"origin": "replayed"})
+        except ValueError as error:
+            why = f"is damaged ({error})" if record else "is not there"
+            print(f"{name}: the measurement handed in {why}.")
+            return ...
+        print(f"{name}: {_soaked(found)}")
+        return found
+    with _hurried():
+        found = soaked(fn, device=session.machine.device, **options)
+    value = found.to_dict() | {"work": _work(counting.count(fn))}
+    details = {"label": label, "unit": "s", "purpose": "answer", "origin": found.origin}
+    tell(session.record(exercise, "measurement", value, **details), f"{name}: {_soaked(found)}")
+    return found
+
+
+def _soaked(found: Soak) -> str:
+    clocks = [f"{hertz / 1e6:,.0f}" for hertz in found.clocks()]
+    beside = f"; clock {clocks[0]} MHz at first, {clocks[-1]} MHz at last" if clocks else ""
+    notes = "".join(f"\n  note: {note}" for note in found.notes)
+    return (
+        f"{timing.seconds(found.first)} per call at first, {timing.seconds(found.sustained)} "
+        f"in the last third of {found.windows[-1].at:.2g} s{beside} "
+        f"({found.device if found.origin == 'simulated' else f'{found.origin} on {found.device}'})"
+        f"{notes}"
+    )
 
 
 def compare(
@@ -177,7 +222,8 @@ def ceiling() -> roofline.Roof:
             session.roof = roofline.Roof(**kept.value)
         else:
             dtype = {2: "fp16", 4: "fp32"}[session.machine.itemsize]
-            session.roof = roof = roofline.measure_ceiling(dtype)
+            with _hurried():
+                session.roof = roof = roofline.measure_ceiling(dtype)
             data = dataclasses.asdict(dataclasses.replace(roof, rates=dict(roof.rates)))
             details = {"label": "ceiling", "origin": session.machine.origin}
             tell(session.record(exercise, "measurement", data, **details), _ceiling_said(roof))
@@ -340,6 +386,14 @@ def _bound(work: counting.Work, roof: roofline.Roof) -> float | None:
         return roofline.times(work, roof, ceiling().host_per_op).program
     except roofline.RooflineError:
         return None
+
+
+def _hurried() -> AbstractContextManager[None]:
+    """Timing reads the virtual clocks of a simulated card, so nobody has to sit through it."""
+    from helpers import simgpu
+
+    card = simgpu.active()
+    return card.hurried() if card else nullcontext()
 
 
 def _name(exercise: str, label: str) -> str:

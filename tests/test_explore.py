@@ -179,7 +179,7 @@ def test_fusion_names_what_it_cannot_start_with():
 def test_fusion_static_twin(shown, capsys):
     explore.fusion()
     assert "T4 · calculated" in shown[0].axes[0].get_title(loc="left")
-    assert "function = cosine, dtype = fp16, device = t4" in capsys.readouterr().out
+    assert "function = cosine, dtype = fp16, device = T4" in capsys.readouterr().out
 
 
 CELLS = (

@@ -17,6 +17,7 @@ from helpers.explore.controls import (
 from helpers.explore.cost import cost
 from helpers.explore.diagnosis import diagnosis
 from helpers.explore.fusion import FUSION_DEVICES, fusion
+from helpers.explore.ladder import LADDER_DEVICES, ladder
 from helpers.explore.queue import queue
 from helpers.explore.roofline import roofline
 from helpers.explore.stages import stages
@@ -24,6 +25,7 @@ from helpers.explore.stages import stages
 __all__ = [
     "BATCH_DEVICES",
     "FUSION_DEVICES",
+    "LADDER_DEVICES",
     "MOST_CONTROLS",
     "Choice",
     "Slider",
@@ -33,6 +35,7 @@ __all__ = [
     "diagnosis",
     "explorer",
     "fusion",
+    "ladder",
     "queue",
     "roofline",
     "stages",

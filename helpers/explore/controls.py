@@ -28,6 +28,11 @@ class Slider:
         if not self.low <= self.default <= self.high:
             raise ValueError(f"Slider: {self.default} is outside {self.low} to {self.high}.")
 
+    @property
+    def said(self) -> str:
+        """The default as a reader sees it."""
+        return str(self.default)
+
     def widget(self, name: str) -> Any:
         import ipywidgets
 
@@ -51,6 +56,12 @@ class Choice:
         values = [o[1] if isinstance(o, tuple) else o for o in self.options]
         if self.default not in values:
             raise ValueError(f"Choice: {self.default!r} is not one of {values}.")
+
+    @property
+    def said(self) -> str:
+        """The label of the default option."""
+        pairs = (o if isinstance(o, tuple) else (o, o) for o in self.options)
+        return next(str(label) for label, value in pairs if value == self.default)
 
     def widget(self, name: str) -> Any:
         import ipywidgets
@@ -96,7 +107,7 @@ def explorer(draw: Callable[..., Any], **controls: Slider | Choice) -> None:
         raise ValueError(f"An explorer has 1 to {MOST_CONTROLS} controls; got {len(controls)}.")
     reason = static_reason()
     if reason is not None:
-        values = ", ".join(f"{c.label or name} = {c.default}" for name, c in controls.items())
+        values = ", ".join(f"{c.label or name} = {c.said}" for name, c in controls.items())
         print(f"Picture for {values} (no controls: {reason}).")
         plots.show(static_twin(draw, **controls))
         return

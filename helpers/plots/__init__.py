@@ -22,11 +22,13 @@ from helpers.plots.intensity import (
     linear_intensity,
 )
 from helpers.plots.lanes import draw_lanes, draw_unlabelled_lanes
+from helpers.plots.memory import draw_card, draw_memory_ladder, draw_move_time, level_names
 from helpers.plots.predictions import draw_predictions
 from helpers.plots.queue import ENDINGS as QUEUE_ENDINGS
 from helpers.plots.queue import Benchmark, draw_benchmarks, draw_queue, queue_events
 from helpers.plots.remedies import draw_remedies
 from helpers.plots.roofline import Point, draw_roofline
+from helpers.plots.roofs import draw_achieved, draw_soak
 from helpers.plots.stages import Stage, draw_ladder, draw_stage_explorer, draw_stage_map
 from helpers.plots.style import ORIGINS, figure
 from helpers.plots.sweep import draw_sweep
@@ -49,10 +51,12 @@ __all__ = [
     "Point",
     "Stage",
     "alt_text",
+    "draw_achieved",
     "draw_bars",
     "draw_batch",
     "draw_benchmarks",
     "draw_buckets",
+    "draw_card",
     "draw_cost_curves",
     "draw_cost_explorer",
     "draw_decode_primer",
@@ -64,6 +68,8 @@ __all__ = [
     "draw_ladder",
     "draw_lanes",
     "draw_ledger",
+    "draw_memory_ladder",
+    "draw_move_time",
     "draw_predictions",
     "draw_public_case",
     "draw_queue",
@@ -71,6 +77,7 @@ __all__ = [
     "draw_roofline",
     "draw_roofline_explorer",
     "draw_shares",
+    "draw_soak",
     "draw_stage_explorer",
     "draw_stage_map",
     "draw_sweep",
@@ -83,6 +90,7 @@ __all__ = [
     "figure",
     "free_operations",
     "idle_share",
+    "level_names",
     "linear_intensity",
     "off_by",
     "png",
