@@ -433,3 +433,14 @@ def test_every_registered_device_runs(device):
         assert torch.isfinite(y).item() and gpu.trace and gpu.model.bandwidth > 1e11
         ones = torch.ones(64, 64, device="cuda")
         assert (ones @ ones).sum() == 64**3
+
+
+def test_one_thread_while_active_and_the_old_number_after():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with SimulatedGPU("T4"):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -68,6 +68,8 @@ class SimulatedGPU:
             self._patches.apply(self)
             clock.install(self.runtime.now)
             state.set_active(self)
+            self._threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # its values are small: waking threads costs more than it saves
         except BaseException:
             self._patches.undo()
             raise
@@ -78,6 +80,7 @@ class SimulatedGPU:
         if state.active() is not self:
             return
         state.set_active(None)
+        torch.set_num_threads(self._threads)
         clock.uninstall(self.runtime.now)
         self._patches.undo()
         self.recorder = self.jobs = self.runtime.capture = None
