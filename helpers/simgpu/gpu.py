@@ -69,7 +69,7 @@ class SimulatedGPU:
             clock.install(self.runtime.now)
             state.set_active(self)
             self._threads = torch.get_num_threads()
-            torch.set_num_threads(1)  # its values are small: waking threads costs more than it saves
+            torch.set_num_threads(1)  # for its small values, waking threads costs more
         except BaseException:
             self._patches.undo()
             raise
