@@ -10,7 +10,6 @@ from typing import Any
 from helpers.checks.engine import Context, Outcome, Wrong, exercise, right
 from helpers.checks.reading import (
     called,
-    choice,
     expect_calls,
     expect_choices,
     expect_letter,
@@ -20,6 +19,7 @@ from helpers.checks.reading import (
     table,
 )
 from helpers.checks.records import gb_per_s, origin, peak_bandwidth, possible, seconds
+from helpers.checks.whatifs import WHAT_IFS, falsified
 
 CHAIN = 3  # cosines in the lab's chain
 
@@ -353,65 +353,9 @@ def _near(got: float, wanted: float) -> bool:
     return math.isclose(got, wanted, rel_tol=0.01) or whole
 
 
-WHAT_IFS = ("half the bytes", "twice the arithmetic", "one launch")
-EFFECTS = ("about half", "about the same", "about double")
-
-
-def effect(factor: float) -> str:
-    """The word for a time that changed by `factor`; the bands are wide on purpose."""
-    return EFFECTS[0] if factor < 0.75 else EFFECTS[1] if factor < 1.4 else EFFECTS[2]
-
-
-def supported(factors: Mapping[str, float]) -> set[str]:
-    """The buckets that three measured what-ifs leave standing."""
-    left = set()
-    if effect(factors["half the bytes"]) == EFFECTS[0]:
-        left.add("memory")
-    if effect(factors["twice the arithmetic"]) == EFFECTS[2]:
-        left.add("compute")
-    if factors.get("one launch", 1.0) < 0.75:
-        left.add("overhead")
-    return left
-
-
-DECIDES = {"memory": WHAT_IFS[0], "compute": WHAT_IFS[1], "overhead": WHAT_IFS[2]}
-BUCKETS = tuple(DECIDES)
-
-
 @exercise("04-10", predicts=("bucket", *WHAT_IFS))
 def falsify(answer: Any, context: Context) -> Outcome:
-    """Half for a bucket that the what-ifs support, half for the what-if that decided it.
-
-    The predictions are told and cost nothing: else it would pay to predict after measuring.
-    """
-    cells = table(answer, ("bucket", "decided by"))
-    picked = choice(cells["bucket"], BUCKETS, "bucket")
-    decider = choice(cells["decided by"], WHAT_IFS, "decided by")
-    base = context.measurement("04-10", "as it is")
-    factors = {
-        name: seconds(record) / seconds(base)
-        for name in WHAT_IFS
-        if base and (record := context.measurement("04-10", name))
-    }
-    if not {"half the bytes", "twice the arithmetic"} <= set(factors):
-        raise Wrong("not_measured", have="no what-ifs yet")
-    seen = ", ".join(f"{name}: x{factor:.2f}" for name, factor in factors.items())
-    left = supported(factors)
-    if not left:
-        raise Wrong("unclear", state="cannot_tell", have=seen)
-    if picked not in left:
-        raise Wrong("contradicted", have=f"{picked!r}; but {seen}", left=" or ".join(sorted(left)))
-    if decider != DECIDES[picked]:
-        raise Wrong("other_decider", fraction=0.5, have=f"{picked!r}, decided by {decider!r}",
-                    bucket=picked)  # fmt: skip
-    predicted = {name: context.prediction("04-10", name) for name in factors}
-    held = sum(bool(p) and p.value == effect(factors[n]) for n, p in predicted.items())
-    first = context.prediction("04-10", "bucket")
-    named = str(first.value) if first else "nothing"
-    variant = "held" if held == len(factors) and named == picked else "missed"
-    return right(
-        "04-10", variant, seen=seen, held=held, all=len(factors), named=named, origin=origin(base)
-    )
+    return falsified("04-10", answer, context)
 
 
 @exercise("04-11")

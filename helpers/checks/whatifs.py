@@ -5,7 +5,13 @@ A bucket is more than a label where it foretells what such a change does to the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from helpers.checks.engine import Context, Outcome, Wrong, right
+from helpers.checks.reading import choice, table
+from helpers.checks.records import origin, seconds
+from helpers.evidence import Record
 
 WHAT_IFS = ("half the bytes", "twice the arithmetic", "one launch")
 EFFECTS = ("about half", "about the same", "about double")
@@ -32,3 +38,41 @@ def supported(factors: Mapping[str, float]) -> set[str]:
     if factors.get("one launch", 1.0) < SHORTER:
         left.add("overhead")
     return left
+
+
+def falsified(
+    exercise: str, answer: Any, context: Context, took: Callable[[Record], float] = seconds
+) -> Outcome:
+    """Judge {"bucket", "decided by"} by the learner's own what-ifs, timed under their names.
+
+    Half for a bucket that they support, half for the what-if that decided it. `took` reads the
+    seconds of a record; the unchanged program is "as it is". The predictions are told and cost
+    nothing: else it would pay to predict after measuring.
+    """
+    cells = table(answer, ("bucket", "decided by"))
+    picked = choice(cells["bucket"], BUCKETS, "bucket")
+    decider = choice(cells["decided by"], WHAT_IFS, "decided by")
+    base = context.measurement(exercise, "as it is")
+    factors = {
+        name: took(record) / took(base)
+        for name in WHAT_IFS
+        if base and (record := context.measurement(exercise, name))
+    }
+    if not {"half the bytes", "twice the arithmetic"} <= set(factors):
+        raise Wrong("not_measured", have="no what-ifs yet")
+    seen = ", ".join(f"{name}: x{factor:.2f}" for name, factor in factors.items())
+    left = supported(factors)
+    if not left:
+        raise Wrong("unclear", state="cannot_tell", have=seen)
+    if picked not in left:
+        raise Wrong("contradicted", have=f"{picked!r}; but {seen}", left=" or ".join(sorted(left)))
+    if decider != DECIDES[picked]:
+        have = f"{picked!r}, decided by {decider!r}"
+        raise Wrong("other_decider", fraction=0.5, have=have, bucket=picked)
+    predicted = {name: context.prediction(exercise, name) for name in factors}
+    held = sum(bool(p) and p.value == effect(factors[n]) for n, p in predicted.items())
+    first = context.prediction(exercise, "bucket")
+    named = str(first.value) if first else "nothing"
+    variant = "held" if held == len(factors) and named == picked else "missed"
+    values = {"held": held, "all": len(factors), "named": named, "origin": origin(base)}
+    return right(exercise, variant, seen=seen, **values)

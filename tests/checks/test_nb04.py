@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from helpers import checks, devices, evidence
-from helpers.checks import nb04
+from helpers.checks import nb04, whatifs
 from helpers.checks.engine import Context
 from tests.checks import kit
 
@@ -329,7 +329,7 @@ def test_what_ifs_that_move_nothing_settle_nothing(t4):
                            or r.kind == "prediction"]  # fmt: skip
     from tests.checks.conftest import measurement
 
-    for label in ("as it is", *nb04.WHAT_IFS):
+    for label in ("as it is", *whatifs.WHAT_IFS):
         t4.evidence.add(measurement("04-10", label, 0.01, 2**29))
     outcome = checks.grade("04-10", {"bucket": "memory", "decided by": "half the bytes"}, t4)
     assert (outcome.state, outcome.fraction) == ("cannot_tell", 0.0)
@@ -376,7 +376,9 @@ def test_a_measurement_is_judged_on_its_own_card(t4):
 
 def test_effects_have_wide_bands():
     words = {0.5: 0, 0.74: 0, 0.8: 1, 1.0: 1, 1.3: 1, 1.5: 2, 2.0: 2}
-    assert {f: nb04.effect(f) for f in words} == {f: nb04.EFFECTS[i] for f, i in words.items()}
+    assert {f: whatifs.effect(f) for f in words} == {
+        f: whatifs.EFFECTS[i] for f, i in words.items()
+    }
 
 
 def test_values_must_agree_to_half_a_percent(t4):
