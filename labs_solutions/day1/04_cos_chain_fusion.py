@@ -30,11 +30,11 @@
 #
 # | word | meaning |
 # |---|---|
-# | kernel, launch | one function that runs on the GPU; the CPU's order to start it |
+# | [kernel]({{course:docs}}/glossary.md#kernel), [launch]({{course:docs}}/glossary.md#kernel-launch) | one function that runs on the GPU; the CPU's order to start it |
 # | roof | the fastest a part can go: on paper (*datasheet*), as others saw it (*sustained*), or on your machine (its *ceiling*) |
 # | memory, compute, overhead | the three buckets: a program waits for bytes, for arithmetic, or for the CPU that launches |
-# | tensor core, vector unit | hardware for matrix products; hardware for everything else |
-# | L2 | the GPU's cache: a small memory on the chip, several times faster than the large one. *Hot*: the data is in it. *Cold*: it is not |
+# | [tensor core]({{course:docs}}/glossary.md#tensor-core), vector unit | hardware for matrix products; hardware for everything else |
+# | [L2]({{course:docs}}/glossary.md#l2) | the GPU's cache: a small memory on the chip, several times faster than the large one. *Hot*: the data is in it. *Cold*: it is not |
 
 # %%
 # Run this cell first, and again after a restart.
@@ -58,7 +58,8 @@ gpu = lab.setup("04_cos_chain_fusion")
 # ## Two questions from before
 #
 # **04-1.** `relu` on an fp16 tensor: one operation per element, the element comes in, the element
-# goes out. What is its arithmetic intensity, in FLOP per byte?
+# goes out. What is its
+# [arithmetic intensity]({{course:docs}}/glossary.md#arithmetic-intensity), in FLOP per byte?
 
 # %% nbgrader={"grade": false, "grade_id": "04-1-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 intensity = ...  # FLOP per byte
@@ -94,8 +95,8 @@ lab.check("04-2", unit)
 # in, is worked on, and goes back to the warehouse. The next order fetches it again.
 #
 # `x.cos().cos().cos()` is three orders. The two results in the middle are carried out and
-# straight back in, and nobody ever looks at them. **Fusion** merges the orders: each element
-# stays in the factory, in a *register*, until all three cosines are done.
+# straight back in, and nobody ever looks at them. **[Fusion]({{course:docs}}/glossary.md#fusion)** merges the orders: each element
+# stays in the factory, in a *[register]({{course:docs}}/glossary.md#register)*, until all three cosines are done.
 #
 # Mind the word *trip*: here it is out and back, a read and a write. Some authors count one way;
 # for them `cos().cos()` is four, and two when fused.
@@ -489,7 +490,7 @@ explore.fusion(gpu)
 #
 # - **half the bytes**: the same ten cosines on fp16 elements,
 # - **twice the arithmetic**: ten fused kernels of two cosines each,
-# - **one launch**: the ten launches recorded as a *CUDA graph* and replayed as one. (Many launches
+# - **one launch**: the ten launches recorded as a *[CUDA graph]({{course:docs}}/glossary.md#cuda-graph)* and replayed as one. (Many launches
 #   are many small HTTP requests; the graph is the bundle. It breaks where a bundle would not: the
 #   shapes and addresses in it are frozen.)
 #
