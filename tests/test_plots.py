@@ -502,9 +502,17 @@ def test_ledger_rows_may_be_objects_but_must_be_known():
     row = SimpleNamespace(label="host (launch)", seconds=1.0)
     ax = plots.draw_ledger(None, SimpleNamespace(rows=[row], left_over_s=1.0), "measured", "T4")
     assert [p.get_width() for p in ax.patches] == [1.0, 1.0]
-    with pytest.raises(ValueError, match="memory, compute or host"):
+    with pytest.raises(ValueError, match="one of memory, "):
         strange = SimpleNamespace(rows=[("gremlins", 1.0)], left_over_s=0.0)
         plots.draw_ledger(None, strange, "measured", "T4")
+
+
+def test_a_ledger_keeps_the_parts_of_memory_apart():
+    rows = [("weights", 2.0), ("caches", 1.0)]
+    ax = plots.draw_ledger(None, SimpleNamespace(rows=rows, left_over_s=1.0), "measured", "T4")
+    assert [p.get_width() for p in ax.patches] == [2.0, 1.0, 1.0]
+    assert len({p.get_hatch() for p in ax.patches}) == 3
+    assert "weights 50 %, caches 25 %, left over 25 %" in plots.alt_text(ax.figure)
 
 
 def test_a_ledger_speaks_of_a_left_over_only_where_there_is_one():

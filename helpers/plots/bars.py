@@ -103,6 +103,8 @@ def _tear(ax: Any, x: float, row: float) -> None:
 
 _PARTS: Mapping[str, Mapping[str, Any]] = {
     "memory": dict(facecolor=SKY, hatch=""),
+    "weights": dict(facecolor=SKY, hatch=""),
+    "caches": dict(facecolor=ORANGE, hatch="//"),
     "compute": dict(facecolor=ORANGE, hatch=".."),
     "host": dict(facecolor=GREEN, hatch="\\\\"),
     "left over": dict(facecolor=PAPER, hatch="xx"),
@@ -115,7 +117,8 @@ def draw_ledger(
     """Draw measured time as one stacked bar per ledger: what the model explains, and what is left.
 
     ``ledgers``: one ledger, or a mapping from label to ledger. A ledger has ``rows`` (pairs of name
-    and seconds, or objects with such attributes; a name holds memory, compute or host) and
+    and seconds, or objects with such attributes; a name holds memory, compute or host, or
+    memory's parts, weights and caches) and
     ``left_over_s``. A negative left-over is written beside the bar: the model asked for more time
     than was measured.
     """
@@ -177,6 +180,6 @@ def _rows(book: Any) -> Iterable[tuple[str, float]]:
             seconds = row.seconds
         part = next((p for p in _PARTS if p in name.lower()), None)
         if part is None:
-            raise ValueError(f"Ledger row {name!r}: the name must hold memory, compute or host.")
+            raise ValueError(f"Ledger row {name!r}: the name must hold one of {', '.join(_PARTS)}.")
         if part != "left over":
             yield part, seconds

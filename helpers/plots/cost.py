@@ -72,8 +72,8 @@ def draw_cost_curves(
         where = usable or wall
         cost = offer.at(model, where)[0]
         said.append(_said(offer, model, usable, wall, limit))
-        there = f"batch {where}: {style.number(cost, 2)} USD"
-        labels.append((where, cost, there if usable else "too slow at any batch"))
+        there = f"batch {where}: {style.number(cost, 2)} USD" if usable else "too slow at any batch"
+        labels.append((where, cost, f"{offer.label}\n{there}"))
     _dress(ax, "USD per million tokens")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -89,9 +89,10 @@ def draw_cost_curves(
         ax, title, device or "cards at their datasheet peaks", "calculated", more, 74
     )
     if labels:
-        ax.margins(x=0.12, y=0.14)
+        ax.margins(x=0.12, y=0.26)
         style.legend(ax, columns=3)
-        style.place_labels(ax, labels)
+        style.place_labels(ax, labels, linespacing=1.1, zorder=1.5,  # over the grid alone
+                           bbox=dict(facecolor=PAPER, edgecolor="none", pad=0.6))  # fmt: skip
     style.describe(ax, f"{title} ({line}). Both axes are logarithmic. {' '.join(said)}")
     return ax
 
@@ -117,9 +118,12 @@ def draw_cost_explorer(
     for ax in (top, low):
         style.axes(ax)
     if wall < 1 or not _priced(price):
-        return _nothing(top, low, card, "Not one sequence fits" if wall < 1 else "No price")
+        if wall < 1:
+            why = f"Not one sequence of {context:,} tokens fits"
+            return _nothing(top, low, card, why, "The memory wall comes before batch 1")
+        return _nothing(top, low, card, "No price", "Choose another price")
     chosen = min(max(1, batch), wall)
-    batches = _batches(wall)
+    batches = _batches(wall, 6)
     points = [offer.at(model, b) for b in batches]
     cost, step = offer.at(model, chosen)
     usable = offer.usable(model, limit)
@@ -150,13 +154,15 @@ def draw_cost_explorer(
     line = style.title(top, head[0].upper() + head[1:], card.name, "calculated", more, 74)
     style.title(low, f"One token takes {style.quantity(step, 's')}: {fits}", card.name,
                 "calculated", "grey: too slow · dotted: memory full", 74)  # fmt: skip
+    under = points[0][1] > limit  # on the left the line is at its lowest
     low.annotate(
         f"limit {style.quantity(limit, 's')}",
-        (1, limit / size),
+        (0, limit / size),
         xycoords=("axes fraction", "data"),
-        xytext=(-4, 4),
+        xytext=(6, -4 if under else 4),
         textcoords="offset points",
-        ha="right",
+        ha="left",
+        va="top" if under else "bottom",
         fontsize=SMALL,
         color=INK,
         bbox=dict(facecolor=PAPER, edgecolor="none", pad=1.0),
@@ -207,19 +213,22 @@ def _said(offer: Offer, model: inference.Model, usable: int, wall: int, limit: f
     return f"{text} Within {style.quantity(limit, 's')} up to batch {usable}: {within} USD."
 
 
-def _nothing(top: Any, low: Any, card: Any, why: str) -> Any:
+def _nothing(top: Any, low: Any, card: Any, why: str, more: str) -> Any:
     for ax in (top, low):
         ax.axis("off")
     line = style.title(top, f"{why}: nothing to draw", card.name, "calculated")
-    style.title(low, "Choose another context or price", card.name, "calculated")
+    style.title(low, more, card.name, "calculated")
     style.describe(top, f"{why} ({line}). Nothing to draw.")
     return top
 
 
-def _batches(last: int) -> list[int]:
-    """1, 2, 4, ... and ``last``."""
+def _batches(last: int, per_octave: int = 1) -> list[int]:
+    """1, 2, 4, ... and ``last``; with ``per_octave`` steps on the way from each to its double."""
     last = min(last, MOST_BATCH)
-    return sorted({2**k for k in range(last.bit_length())} | {last}) if last else []
+    if not last:
+        return []
+    steps = range(per_octave * last.bit_length())
+    return sorted({b for k in steps if (b := round(2 ** (k / per_octave))) <= last} | {last})
 
 
 def _few(offers: Sequence[Offer]) -> Sequence[Offer]:

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 08 · From bottlenecks to money
 #
-# **40 minutes**, and an optional second sitting of 25. You will be able to
+# **40 minutes**, and an optional second sitting of 30. You will be able to
 #
 # - turn a rent per hour and a speed into a cost per million tokens,
 # - say how much cheaper a larger batch makes a token, and what stops it,
@@ -34,7 +34,7 @@
 # | memory-, compute-, overhead-bound | the program waits for bytes, for arithmetic, or for the CPU that launches |
 # | decode, prefill | making tokens one after the other; reading the prompt, all its tokens at once |
 # | batch | sequences (customers) that are served in the same step |
-# | [KV cache]({{course:docs}}/glossary.md#kv-cache) | what each sequence keeps in memory for every token of its context, and reads again in every step |
+# | [KV cache]({{course:docs}}/glossary.md#kv-cache) | the keys and values of all tokens so far, kept in memory and read again in every step |
 # | datasheet peak, ceiling | the fastest a part can go on paper; what your machine really reached |
 
 # %%
@@ -99,7 +99,7 @@ lab.check("08-2", private)
 # pay for everything.
 #
 # The picture breaks in one place: a factory can send people home when there is no work. A rented
-# card costs the same at night.
+# card costs the same at night, until you give it back.
 #
 # If you come from the front end: it is a server, not a serverless function. The cost of a request
 # is the rent divided by the requests that share the hour. It breaks here: web requests share a
@@ -115,22 +115,23 @@ offers = {"t4": "price.modal.t4", "l4": "price.modal.l4", "a100_80_sxm": "price.
           "a10": "price.lambda.a10", "h100_pcie": "price.lambda.h100_pcie",
           "a100_80_pcie": "price.runpod_secure.a100_80_pcie"}
 
-my_card = "t4"  # used where yours is a CPU, unknown to the course, or without a price here
-my_price = None  # USD per hour; your own price for your card takes the place of the one above
+my_price = None  # USD per hour, above 0; your own price for your card takes the place of the one above
+my_card = "t4"  # one of the above: used where yours is a CPU, unknown, or without any price
 
-known = gpu.facts is not None and gpu.facts.key in offers
+known = gpu.facts is not None and (gpu.facts.key in offers or my_price is not None)
 mine = gpu.facts if known else devices.get(my_card)
 others = [key for key in ("l4", "a100_80_sxm", "h100_sxm") if key != mine.key][:2]
 cards = [mine, *(devices.get(key) for key in others)]
-price = {card.key: fact(offers[card.key]).value for card in cards}
-if my_price is not None:
-    price[mine.key] = my_price
+price = {}
 for card in cards:
     own = card is mine and my_price is not None
+    price[card.key] = my_price if own else fact(offers[card.key]).value
     print(f"{card.name:16} {f'${my_price}/h (yours)' if own else show(offers[card.key])}")
+if not known:
+    print(f"({gpu.name} has no price here: the {mine.name} stands in for it.)")
 unit, hours = fact("price.colab.unit"), fact("price.colab.units_t4")
-print(f"A T4 on Colab, as it was: {hours.value} compute units an hour ({hours.date}), "
-      f"${unit.value:.2f} a unit ({unit.date})")
+print(f"A T4 on Colab, as it was: {hours.value} compute units an hour ({hours.date}) at "
+      f"${unit.value:.2f} a unit ({unit.date}), so ${hours.value * unit.value:.2f} an hour")
 
 # %% [markdown]
 # Take the first card of the list, one sequence at a time, memory as fast as on paper. What do a
@@ -164,12 +165,14 @@ def cost_per_million(price_per_hour, tokens_per_second, utilisation=1.0):
 lab.check("08-3", cost_per_million)
 
 # %%
-usd = cost_per_million(price[mine.key], mine.bandwidth / llama.step_weights)
-if usd is None:
-    print("Write cost_per_million first.")
+fastest = mine.bandwidth / llama.step_weights  # tokens per second
+usd = cost_per_million(price[mine.key], fastest)
+right_usd = inference.cost_per_million(price[mine.key], fastest)
+if usd is None or abs(usd - right_usd) > 0.01 * right_usd:
+    print("Your number comes when cost_per_million is right.")
 else:
-    print(f"{mine.name}, one sequence, no context: {mine.bandwidth / llama.step_weights:.1f} tokens/s "
-          f"on paper, {usd:.2f} USD per million tokens")
+    print(f"{mine.name}, one sequence, no context: {fastest:.1f} tokens/s on paper, "
+          f"{usd:.2f} USD per million tokens")
     lab.outcome("08-3", "batch 1", usd, origin="none")  # calculated, not timed
 
 # %% [markdown]
@@ -245,10 +248,11 @@ gain = 32 * runs["batch 1"].median / runs["batch 32"].median
 lab.check("08-4", gain)
 
 # %%
-def book(took, trip):
-    """A ledger with one row: what moving the bytes explains of a time, and what is left over."""
-    row = roofline.Row("memory", trip, trip / took)
-    return roofline.Ledger(took, (row,), took - trip, 1 - trip / took)
+def book(took, **trips):
+    """A ledger of a time: what each trip explains, in seconds, and what is left over."""
+    rows = tuple(roofline.Row(name, trip, trip / took) for name, trip in trips.items())
+    left = took - sum(trips.values())
+    return roofline.Ledger(took, rows, left, left / took)
 
 
 if not runs:
@@ -258,7 +262,7 @@ else:
     books, speed = {}, lab.ceiling().bandwidth / 1e6  # MB per second, as your machine copies
     for name, batch in (("batch 1", 1), ("batch 32", 32)):
         once, each = weights_mb / speed, batch * cache_mb / speed
-        books[name] = book(runs[name].median, once + each)
+        books[name] = book(runs[name].median, weights=once, caches=each)
         print(f"{name}: weights {once * 1e3:.3g} ms, caches {each * 1e3:.3g} ms at this "
               f"{lab.ceiling().label}; the step took {runs[name].median * 1e3:.3g} ms")
     axes = plots.draw_ledger(None, books, gpu.origin, gpu.name, title="What the bytes explain")
@@ -266,11 +270,13 @@ else:
 
 # %% [markdown]
 # The weights crossed once in both runs. The caches crossed once **each**, and 32 of them outweigh
-# the weights of the layer. On a GPU these bytes explain most of both bars. (A CPU does less
-# arithmetic per byte, and part of its longer step is arithmetic. And on the simulated card the model
-# made these times from the bytes, so they nearly agree.) Hatched parts are questions: a kernel that
-# reads many short caches, for one, may stay further from the roof than one that reads a single
-# large matrix. The CPU is not in these times: `lab.measure` keeps the queue full.
+# the weights of the layer. On a GPU these bytes explain most of both bars, and the CPU that launches
+# is not in them: `lab.measure` keeps the queue full. (On the simulated card the model made the times
+# from the bytes, so they nearly agree. Measured on a CPU, part of the longer step is arithmetic: a
+# CPU can do less of it per byte.)
+#
+# What is left over is a question. A kernel that reads many short caches, for one, may stay further
+# from the roof than one that reads a single large matrix.
 #
 # ## 3 · The same with the whole model
 #
@@ -350,44 +356,18 @@ lab.check("08-6", table)
 
 # %%
 if isinstance(table, dict) and all(isinstance(line, dict) for line in table.values()):
+    names = ("price", "usd_at_1", "batch", "ms", "usd")
+    print(f"{'card':14}" + "".join(f"{name:>10}" for name in names))
     for key, line in table.items():
-        print(f"{key:14}" + "".join(f"{name} {value!s:<9.7}" for name, value in line.items()))
+        print(f"{key!s:14}" + "".join(f"{line.get(name, '')!s:>10.6}" for name in names))
     print("(calculated from datasheets: nothing was timed)")
 
 # %% [markdown]
 # Hold `usd_at_1` against `usd`. The batch decides more than the card, and what decides the batch is
 # the memory that the weights leave free. That is why a cheap small card can be the dear one.
 #
-# How far can you trust the table? It is a floor: the datasheet's rates, and nothing but weights,
-# cache and matrix products. Below it stands what others measured, and what your own machine's roofs
-# say about a step at batch 1.
-
-# %%
-step = inference.decode(llama, roofline.datasheet(a100), 1, 256).seconds
-published = fact("result.gpt_fast.compiled").value
-print(f"A100, batch 1:                     table {1 / step:7,.0f} tokens/s, published {published:7,.0f}"
-      f"   cost x{1 / step / published:.2f}")
-mean = 128 + 2048 // 2  # 128 tokens in, 2048 out: the context in the middle of the answer
-step = inference.decode(llama, roofline.datasheet(a100), 60, mean).seconds
-published = fact("result.trt_llm.a100.batch60_128_2048").value
-print(f"A100, batch 60, 128 in, 2048 out:  table {60 / step:7,.0f} tokens/s, published {published:7,.0f}"
-      f"   cost x{60 / step / published:.2f}")
-print("\nYour roofs, batch 1, weights only:")
-for roof in lab.roofs():
-    tokens = roof.bandwidth / llama.step_weights
-    said = f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s  {tokens:6.1f} tokens/s"
-    if known and (usd := cost_per_million(price[mine.key], tokens)) is not None:
-        said += f"  {usd:6.2f} USD per million"
-    print(f"{said}   ({roof.origin})")
-
-# %% [markdown]
-# The published runs are gpt-fast on an A100 80 GB limited to {{fact:result.gpt_fast.power}}, and
-# TensorRT-LLM on an A100 (its caches fill 68 GB at the end, so it was the one of 80). Both cost
-# about 1.3 to 1.4 times the floor. Plan with that, not with the floor. And mind the last
-# lines: where there are several, they are several prices for the same work: what the datasheet
-# promises, what others sustained, and your own ceiling. (On the simulated card the ceiling was set to published figures, or to a share of
-# the datasheet where there are none: here it only comes back.)
-# <!-- derived: 80 GB; 68 GB -->
+# The table is a floor: published runs on A100s cost about 1.3 to 1.4 times as much (section 8 shows
+# them). Plan with that, not with the floor.
 #
 # ## 5 · The hours nobody asks
 #
@@ -438,9 +418,9 @@ lab.check("08-7", bill)
 # | nobody asks | fewer hours, a smaller card, a second model on it | divided by what utilisation gains | waiting for a cold start |
 #
 # Overhead is the cheapest to win back: no bit of the result need change, and nobody waits longer.
-# In the public ladder of gpt-fast, on an A100, compiling took a step from
-# {{fact:result.gpt_fast.eager}} to {{fact:result.gpt_fast.compiled}}. Before that, int8 weights were
-# *slower* than fp16: without a compiler the unpacking is kernels of its own, with trips of their own.
+# In the public ladder of gpt-fast, on an A100, compiling took decoding from
+# {{fact:result.gpt_fast.eager}} to {{fact:result.gpt_fast.compiled}}. Without it, int8 weights were
+# *slower* than fp16: the unpacking is then kernels of its own, with trips of their own.
 #
 # Three servers. Each line is one step, in ms: what the CPU needs to queue it, what moving and what
 # computing the weights' products takes, and the reading of the caches.
@@ -531,11 +511,11 @@ else:
 # Divide capacity by bandwidth, as notebook 01 did. (92 % is the share that `largest_batch` fills.)
 
 # %%
-for card in cards:
-    print(f"{card.name:16} reads 92 % of its memory in {0.92 * card.memory / card.bandwidth * 1e3:5.1f} ms")
 budget = lab.case("08-9")
 for key in ("l4", "a100_80_sxm", "h100_sxm"):
-    print(f"  {devices.get(key).name:16} {show(budget[key])}")
+    card = devices.get(key)
+    print(f"  {card.name:16} reads 92 % of its memory in "
+          f"{0.92 * card.memory / card.bandwidth * 1e3:4.1f} ms, {show(budget[key])}")
 
 # %% [markdown]
 # **08-9.** You have three offers, a context and a limit on the time of a step: they are yours
@@ -576,7 +556,42 @@ else:
     plots.show(axes.figure)
 
 # %% [markdown]
-# ## 8 · Half the bytes, not half the bill
+# ## 8 · How far to trust the table
+#
+# The table of section 4 is a floor: the datasheet's rates, and nothing but weights, cache and matrix
+# products. Beside it: what others measured on an A100, and what your own machine's roofs say about a
+# step at batch 1.
+
+# %%
+step = inference.decode(llama, roofline.datasheet(a100), 1, 256).seconds
+published = fact("result.gpt_fast.compiled").value
+print(f"A100, batch 1, context 256:        floor {1 / step:7,.0f} tokens/s, published {published:7,.0f}"
+      f"   cost x{1 / step / published:.2f}")
+mean = 128 + 2048 // 2  # 128 tokens in, 2048 out: the context in the middle of the answer
+step = inference.decode(llama, roofline.datasheet(a100), 60, mean).seconds
+published = fact("result.trt_llm.a100.batch60_128_2048").value
+print(f"A100, batch 60, 128 in, 2048 out:  floor {60 / step:7,.0f} tokens/s, published {published:7,.0f}"
+      f"   cost x{60 / step / published:.2f}")
+print("\nYour roofs, batch 1, weights only:")
+for roof in lab.roofs():
+    tokens = roof.bandwidth / llama.step_weights
+    said = f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s  {tokens:6.1f} tokens/s"
+    if known and (usd := cost_per_million(price[mine.key], tokens)) is not None:
+        said += f"  {usd:6.2f} USD per million"
+    print(f"{said}   ({roof.origin})")
+
+# %% [markdown]
+# The published runs are gpt-fast on an A100 80 GB limited to {{fact:result.gpt_fast.power}}, and
+# TensorRT-LLM on an A100 (its caches fill 68 GB at the end, so it was the one of 80). Both cost
+# about 1.3 to 1.4 times the floor.
+#
+# Where your own list has several lines, they are several prices for the same work: what the
+# datasheet promises, what others sustained, what your machine reached. (On the simulated card the
+# ceiling was set to published figures, or to a share of the datasheet where there are none: here it
+# only comes back.)
+# <!-- derived: 80 GB; 68 GB -->
+#
+# ## 9 · Half the bytes, not half the bill
 #
 # The same ladder, batch 1, on an A100 80 GB: fp16 {{fact:result.gpt_fast.compiled}}, int8 weights
 # {{fact:result.gpt_fast.int8}}. Half the bytes, and 1.47 times the tokens. Where is the rest?
@@ -615,7 +630,7 @@ else:
     books = {}
     for name, rung, bits in [("fp16", "compiled", 16), ("int8", "int8", 8), ("int4", "int4", 4)]:
         took = 1 / fact(f"result.gpt_fast.{rung}").value
-        books[name] = book(took, llama.step_weights * bits / 16 / a100.bandwidth)
+        books[name] = book(took, weights=llama.step_weights * bits / 16 / a100.bandwidth)
     axes = plots.draw_ledger(None, books, "measured", "A100 80 GB, published runs of gpt-fast",
                              title="Half the weights, the same left-over")
     plots.show(axes.figure)
@@ -629,11 +644,11 @@ else:
 # So a remedy is worth its bucket's **share** of the step, never more. And the accuracy of int8 and
 # int4 is not on this bill at all: measure it on your own task before you believe the saving.
 #
-# ## 9 · Play with the walls
+# ## 10 · Play with the walls
 #
 # Cost above, time per token below, for the first card of your list; the limit is 50 ms. Which of
 # the two walls comes first at a context of 128, and at 4,096? The rule of thumb of section 7 tells
-# in advance: compare the limit with the time in which the card reads its memory. It fails where the
+# in advance: compare the limit with `0.92 * mine.memory / mine.bandwidth`. It fails where the
 # arithmetic takes over, at short contexts and large batches. <!-- derived: 50 ms -->
 
 # %%
@@ -671,5 +686,5 @@ lab.progress()
 # earlier predictions beside what came out.
 #
 # Further reading: PyTorch, *Accelerating Generative AI with PyTorch II: GPT, Fast*, for the ladder
-# of section 8; Pope et al., *Efficiently Scaling Transformer Inference*, for the arithmetic of
+# of section 9; Pope et al., *Efficiently Scaling Transformer Inference*, for the arithmetic of
 # section 3 and its trade of latency against cost.

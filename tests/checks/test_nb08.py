@@ -72,6 +72,11 @@ def table_of(*keys, batches=None, prices=None, **changes):
     return rows
 
 
+def cost_without_cache(key, batch, price=2.0):
+    step = inference.decode(LLAMA, nb08.roof(key), batch).seconds
+    return nb08.per_million(price, batch / step)
+
+
 def bill_of(seed=SEED):
     price, _, asked = nb08.idle_case(seed).values()
     cost = nb08.per_million(price, asked)
@@ -114,6 +119,7 @@ def right_forms(context):
     plan, bill = plan_of(), bill_of()
     own = [context.device.key] if context.device else []
     three = [*own, *(k for k in KEYS if k not in own)][:3]
+    cheap = table_of(prices=dict.fromkeys(KEYS, 1.5))  # 0.082 USD, in cents 0.08
     rounded = {k: {c: float(f"{v:.3g}") for c, v in r.items()} for k, r in table_of().items()}
     return [
         ("08-1", 154.3),
@@ -140,6 +146,7 @@ def right_forms(context):
         ("08-6", table_of()),
         ("08-6", table_of(*three, prices={"t4": 0.59, "l4": 0.8, "a100_80_sxm": 2.5})),
         ("08-6", rounded),
+        ("08-6", {k: {c: round(v, 2) for c, v in r.items()} for k, r in cheap.items()}),
         ("08-6", table_of(*three, "v100_sxm_32", "h200")),
         ("08-6", {k: {c: np.float32(v) for c, v in r.items()} for k, r in table_of().items()}),
         ("08-7", bill),
@@ -225,6 +232,7 @@ def wrong_forms(context):
             wrong_gains(_2048=32 * (weights + cache / 2) / (weights + 16 * cache)),
             "keys_only",
         ),
+        ("08-5", wrong_gains(_2048=32 * weights / (weights + cache)), "one_cache_for_all"),
         ("08-5", wrong_gains(_1024=12), "off"),
         ("08-5", wrong_gains(_128="27.7"), "not_a_number"),
         ("08-5", {128: 27.7}, "rows_missing"),
@@ -247,6 +255,11 @@ def wrong_forms(context):
         ("08-6", table_of(l4__ms=table["l4"]["ms"] / 16), "per_row"),
         ("08-6", table_of(l4__ms=table["l4"]["ms"] * 1.2), "off"),
         ("08-6", table_of(l4__usd=table["l4"]["usd"] * 16), "steps"),
+        *(
+            ("08-6", table_of(**{f"{k}__usd_at_1": cost_without_cache(k, 1)}), "no_cache")
+            for k in KEYS
+        ),
+        ("08-6", table_of(l4__usd=cost_without_cache("l4", 16)), "no_cache"),
         ("08-6", table_of(l4__usd_at_1=table["l4"]["usd_at_1"] / 1e6), "per_1e6"),
         ("08-6", table_of(t4__usd=table["t4"]["usd"] * 1.1), "off"),
         ("08-6", table_of(t4__usd="cheap"), "not_a_number"),
@@ -474,6 +487,30 @@ def test_the_limit_is_not_the_time_of_a_step_at_the_memory_wall():
     rate = plan["batches"][plan["cheapest"]] / drawn["limit_ms"] * 1e3
     cost = nb08.per_million(nb08.fact(drawn[plan["cheapest"]]).value, rate)
     assert grade_budget(seed, usd=cost).key == "at_limit"
+
+
+def test_a_step_taken_as_long_as_the_limit_is_told_where_it_picks_another_card_too():
+    told = set()
+    for seed in range(200):
+        drawn, plan = nb08.budget_case(seed), plan_of(seed)
+        costs = {
+            key: nb08.per_million(nb08.fact(drawn[key]).value, batch / drawn["limit_ms"] * 1e3)
+            for key, batch in plan["batches"].items()
+            if batch
+        }
+        picked = min(costs, key=costs.get)
+        if picked != plan["cheapest"]:
+            right_cost = nb08.usable(drawn)[picked][1]
+            if not nb08.near(costs[picked], right_cost):
+                told.add(grade_budget(seed, cheapest=picked, usd=costs[picked]).key)
+            assert grade_budget(seed, cheapest=picked, usd=right_cost).key == "not_cheapest"
+    assert told == {"at_limit"}
+
+
+def test_a_cost_in_cents_is_right():
+    for seed in range(60):
+        outcome = grade_budget(seed, usd=round(plan_of(seed)["usd"], 2))
+        assert outcome.fraction == 1.0, seed
 
 
 def test_every_profile_case_has_the_bucket_and_the_ranking_that_the_text_names():

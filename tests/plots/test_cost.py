@@ -109,8 +109,8 @@ def test_the_last_batch_within_the_limit_has_a_ring_and_the_rest_is_dotted(drawn
     slow = [one for one in ax.lines if one.get_linestyle() != "-" and len(one.get_xdata()) > 1]
     assert len(slow) == 2  # all of the L4, and the end of the A100
     labels = {text.get_text() for text in ax.texts}
-    assert "too slow at any batch" in labels
-    assert any(text.startswith("batch 89: ") for text in labels)
+    assert "L4\ntoo slow at any batch" in labels
+    assert any(text.startswith("A100 80 GB SXM\nbatch 89: ") for text in labels)
     words = plots.alt_text(ax.figure)
     assert "Too slow for the limit at any batch" in words
     assert "Within 30 ms up to batch 89" in words
@@ -164,7 +164,7 @@ def test_a_batch_beyond_the_memory_wall_stops_there_and_says_so():
     assert any(t.get_text().startswith("Only 27 fit") for t in ax.texts)
 
 
-@pytest.mark.parametrize(("price", "context", "why"), [(1.0, 4096, "Not one sequence fits"),
+@pytest.mark.parametrize(("price", "context", "why"), [(1.0, 4096, "Not one sequence of 4,096"),
                                                        (math.nan, 128, "No price")])  # fmt: skip
 def test_an_explorer_with_nothing_to_draw_says_why(price, context, why):
     ax = plots.draw_cost_explorer("t4", price, 1, context)
@@ -194,3 +194,19 @@ def test_a_remedy_that_is_unknown_or_makes_it_dearer_is_still_told():
     assert max(bar.get_width() for bar in ax.patches) == 200 and ax.get_xlim()[1] > 200
     with pytest.raises(ValueError, match="1 to 4 remedies"):
         plots.draw_remedies(None, {"A": {}}, device="x")
+
+
+def test_the_label_of_the_limit_keeps_off_the_curve():
+    for key, price, context in (("a100_80_sxm", 2.5, 128), ("l4", 0.8, 4096), ("t4", 0.6, 128)):
+        low = plots.draw_cost_explorer(key, price, 1, context).figure.axes[1]
+        low.figure.draw_without_rendering()
+        label = next(t for t in low.texts if t.get_text().startswith("limit"))
+        box, curve = label.get_window_extent(), low.lines[0]
+        for x, y in low.transData.transform(list(zip(*curve.get_data(), strict=True))):
+            assert not (box.x0 < x < box.x1 and box.y0 < y < box.y1), key
+
+
+def test_the_explorer_bends_where_the_arithmetic_takes_over():
+    curve = plots.draw_cost_explorer("a100_80_sxm", 2.5, 1, 128).lines[0]
+    flat = [b for b, c in zip(*curve.get_data(), strict=True) if c < 1.001 * curve.get_ydata()[-1]]
+    assert 150 < min(flat) < 190
