@@ -237,10 +237,15 @@ def cost_table(answer: Any, context: Context) -> Outcome:
         if number(row["price"], unit="USD per hour") > 100:
             raise Wrong("no_price", have=f"{number(row['price']):g} USD per hour", row=repr(key))
     problems = []
+    prices = {number(row["price"]) for row in rows.values()}
+    if len(prices) == 1:
+        have = f"{prices.pop():g} USD per hour in every row"
+        problems.append(Wrong("same_price", have=have))
+    first = next(iter(rows))
     for column in COLUMNS[1:]:
         try:
             for key, row in rows.items():
-                _check_cell(key, column, row)
+                _check_cell(key, column, row, first)
         except Wrong as wrong:
             problems.append(wrong)
     if problems:
@@ -253,7 +258,8 @@ def cost_table(answer: Any, context: Context) -> Outcome:
     return right("08-6", variant, cost=usd(number(rows[best]["usd"])), **names)
 
 
-def _check_cell(key: str, column: str, row: Mapping[str, Any]) -> None:
+def _check_cell(key: str, column: str, row: Mapping[str, Any], first: str) -> None:
+    """Wrong unless that cell is right; ``first`` is the card whose roof may stand in all rows."""
     card = devices.get(key)
     price, batch = number(row["price"]), number(row["batch"], positive=False)
     fits = inference.largest_batch(LLAMA, card.memory, CONTEXT)
@@ -271,21 +277,26 @@ def _check_cell(key: str, column: str, row: Mapping[str, Any]) -> None:
     # The later columns follow the batch that the learner found, right or not.
     sequences = 1 if column == "usd_at_1" else max(1, round(batch))
     step = inference.decode(LLAMA, roof(key), sequences, CONTEXT).seconds
+    without = inference.decode(LLAMA, roof(key), sequences).seconds
+    there = inference.decode(LLAMA, roof(first), sequences, CONTEXT).seconds
     if column == "ms":
-        without = inference.decode(LLAMA, roof(key), sequences).seconds
         expect_number(
             row[column],
             step * 1e3,
             unit="ms",
             show=lambda v: f"{v:,.4g} ms",
-            others={"seconds": step, "no_cache": without * 1e3, "per_row": step * 1e3 / sequences},
+            others={
+                "seconds": step,
+                "no_cache": without * 1e3,
+                "per_row": step * 1e3 / sequences,
+                "other_card": there * 1e3,
+            },
             **values,
         )
         return
     cost = per_million(price, sequences / step)
     if in_cents(number(row[column], unit="USD"), cost):
         return
-    without = inference.decode(LLAMA, roof(key), sequences).seconds
     expect_number(
         row[column],
         cost,
@@ -294,6 +305,7 @@ def _check_cell(key: str, column: str, row: Mapping[str, Any]) -> None:
         others={
             "steps": cost * sequences if sequences > 1 else cost * 1e6,
             "no_cache": per_million(price, sequences / without),
+            "other_card": per_million(price, sequences / there),
         },
         **values,
     )

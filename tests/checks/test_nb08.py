@@ -51,10 +51,13 @@ GAINS = {c: nb08.gain_of(c) for c in nb08.CONTEXTS}
 KEYS = ("t4", "l4", "a100_80_sxm", "h100_sxm")
 
 
+PRICES = {"t4": 0.6, "l4": 0.8, "a100_80_sxm": 2.5, "h100_sxm": 4.0}
+
+
 def table_of(*keys, batches=None, prices=None, **changes):
     rows = {}
     for key in keys or KEYS:
-        card, price = devices.get(key), (prices or {}).get(key, 2.0)
+        card, price = devices.get(key), (prices or {}).get(key, PRICES.get(key, 2.0))
         batch = (batches or {}).get(key, inference.largest_batch(LLAMA, card.memory, nb08.CONTEXT))
         one, full = (
             inference.decode(LLAMA, nb08.roof(key), b, nb08.CONTEXT).seconds for b in (1, batch)
@@ -72,9 +75,22 @@ def table_of(*keys, batches=None, prices=None, **changes):
     return rows
 
 
-def cost_without_cache(key, batch, price=2.0):
+def cost_without_cache(key, batch):
     step = inference.decode(LLAMA, nb08.roof(key), batch).seconds
-    return nb08.per_million(price, batch / step)
+    return nb08.per_million(PRICES[key], batch / step)
+
+
+def table_at_one_roof(key):
+    rows = table_of()
+    for name, row in rows.items():
+        one, full = (
+            inference.decode(LLAMA, nb08.roof(key), b, nb08.CONTEXT).seconds
+            for b in (1, row["batch"])
+        )
+        rates = {"usd_at_1": 1 / one, "usd": row["batch"] / full}
+        row |= {c: nb08.per_million(PRICES[name], rate) for c, rate in rates.items()}
+        row["ms"] = full * 1e3
+    return rows
 
 
 def bill_of(seed=SEED):
@@ -119,7 +135,7 @@ def right_forms(context):
     plan, bill = plan_of(), bill_of()
     own = [context.device.key] if context.device else []
     three = [*own, *(k for k in KEYS if k not in own)][:3]
-    cheap = table_of(prices=dict.fromkeys(KEYS, 1.5))  # 0.082 USD, in cents 0.08
+    cheap = table_of(prices=PRICES | {"h100_sxm": 1.5})  # 0.082 USD, in cents 0.08
     rounded = {k: {c: float(f"{v:.3g}") for c, v in r.items()} for k, r in table_of().items()}
     return [
         ("08-1", 154.3),
@@ -246,6 +262,8 @@ def wrong_forms(context):
             "own_missing",
         ),
         ("08-6", table_of(l4__price=720), "no_price"),
+        ("08-6", table_of(prices=dict.fromkeys(KEYS, 0.6)), "same_price"),
+        ("08-6", table_at_one_roof("t4"), "other_card"),
         ("08-6", table_of(l4__price=-1), "not_positive"),
         ("08-6", table_of(batches={"l4": most(LLAMA, 24e9, 1024, use=1.0)}), "all_memory"),
         ("08-6", table_of(a100_80_sxm__batch=int(0.92 * 80e9 / 1024 / 524288)), "no_weights"),
@@ -379,7 +397,7 @@ def test_a_wrong_batch_costs_its_column_alone(t4):
 
 def test_the_price_is_the_learners_own(t4):
     for price in (0.2, 3.0, 11.0):
-        table = table_of(prices=dict.fromkeys(KEYS, price))
+        table = table_of(prices={"h100_sxm": price})
         assert checks.grade("08-6", plain(table), t4).state == "right"
     cheap = table_of("t4", "l4", "h100_sxm", prices={"h100_sxm": 0.1})
     assert "both the lowest rent" in checks.grade("08-6", plain(cheap), t4).insight
