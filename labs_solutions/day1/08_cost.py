@@ -281,7 +281,7 @@ else:
 # ## 3 · The same with the whole model
 #
 # Now on paper, for all layers: {{fact:model.llama2_7b.decode_weights}} of weights per step, and
-# {{fact:model.llama2_7b.kv_bytes|B/token}} of cache for each token of each context. As long as the step
+# {{fact:model.llama2_7b.kv_bytes|B/token}} of cache, in every context. As long as the step
 # is [memory-bound]({{course:docs}}/glossary.md#memory-bound), its time is its bytes over the bandwidth.
 #
 # **08-5.** An A100 80 GB SXM goes from batch 1 to batch 32. How many times cheaper does a token get
@@ -405,7 +405,7 @@ lab.check("08-7", bill)
 # %% [markdown]
 # ## 6 · Which remedy pays
 #
-# First the bucket, then the remedy. A remedy for another bucket costs work and saves nothing.
+# First the bucket, then the remedy. A remedy for another bucket costs work and mostly saves nothing.
 #
 # | bottleneck | remedy | what a token costs after it | what it costs you |
 # |---|---|---|---|
