@@ -80,9 +80,15 @@ SLIPS = {  # factor (answer / right value) -> catalogue key
 }
 
 
-def slip(value: float, right_value: float, tolerance: float = 0.01) -> str | None:
+WITHOUT_BYTES = ("USD", "USD per hour", "%", "times", "rows", "elements", "tokens")
+"""Units of answers in which no byte is left: there 8 and 1.07 are just factors."""
+
+
+def slip(value: float, right_value: float, tolerance: float = 0.01, unit: str = "") -> str | None:
     """The name of the unit slip that turns `right_value` into `value`, or None."""
     for factor, key in SLIPS.items():
+        if key in ("gib", "bits") and unit in WITHOUT_BYTES:
+            continue
         if math.isclose(value, right_value * factor, rel_tol=tolerance):
             return key
     return None
@@ -112,7 +118,7 @@ def expect_number(
     for key, mistaken in (others or {}).items():
         if math.isclose(value, mistaken, rel_tol=max(tolerance, 0.01)):
             raise Wrong(key, **values)
-    if named := slip(value, right_value):
+    if named := slip(value, right_value, unit=unit):
         raise Wrong(named, **values)
     if peak and value > 1.1 * peak:
         raise Wrong("impossible", **values | {"peak": show(peak)})

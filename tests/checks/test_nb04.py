@@ -438,3 +438,13 @@ def test_a_simulated_number_says_so_in_feedback(t4):
     t4.evidence.records = [dataclasses.replace(r, origin="simulated") for r in t4.evidence.records]
     for exercise, answer in answers.items():
         assert "(simulated)" in checks.grade(exercise, answer, t4).insight
+
+
+def test_gib_and_bits_are_slips_only_where_bytes_are_in_the_answer():
+    from helpers.checks.reading import slip
+
+    for unit in ("GB", "GB/s", "MB", "ms", "FLOP/byte"):
+        assert (slip(8.0, 1.0, unit=unit), slip(1e9 / 2**30, 1.0, unit=unit)) == ("bits", "gib")
+    for unit in ("USD", "%", "times", "rows"):
+        assert (slip(8.0, 1.0, unit=unit), slip(1e9 / 2**30, 1.0, unit=unit)) == (None, None)
+    assert slip(1000.0, 1.0, unit="USD") == "times_1000"

@@ -66,7 +66,7 @@ def test_it_takes_a_machine(given, key, interact, shown):
 def test_the_static_twin_is_the_figure_of_the_defaults(shown, capsys, monkeypatch):
     monkeypatch.setenv("BRRR_STATIC", "1")
     explore.batch("H100", context=512)
-    assert "context = 512, weights = fp16, device = h100_sxm" in capsys.readouterr().out
+    assert "context = 512, weights = fp16, device = H100 SXM" in capsys.readouterr().out
     (figure,) = shown
     twin = plots.draw_batch(512, "fp16", "h100_sxm")[0].figure
     assert plots.png(figure) == plots.png(twin)
