@@ -148,13 +148,13 @@ def draw_roofline_explorer(
         return intensity, min(roof.rates[dtype], roof.bandwidth * intensity)
 
     intensity, rate = place(batch)
-    bound = "memory" if roof.bandwidth * intensity < roof.rates[dtype] else "compute"
+    leaning = _leaning(intensity, [r.rates[dtype] / r.bandwidth for r in known])
     seconds = 2 * batch * width**2 / rate
     many = f"{batch:,} row{'s' * (batch > 1)}"
     ax = draw_roofline(
         ax, known, [Point(many, intensity, rate, "predicted"), *points], dtype,
         origin="calculated",
-        title=f"{many}, {width:,} wide, {dtype}: leans to {bound}",
+        title=f"{many}, {width:,} wide, {dtype}: {leaning}",
     )  # fmt: skip
     trail = [place(rows) for rows in TRAIL]
     ax.plot([x for x, _ in trail], [y for _, y in trail], linestyle="none", marker=".",
@@ -165,9 +165,22 @@ def draw_roofline_explorer(
     style.describe(
         ax,
         f"{ax._in_words} The layer with {many} has {more} under the {roof.label} of {roof.device}, "
-        f"and leans to {bound}.",
+        f"and is {leaning}.",
     )
     return ax
+
+
+NEAR = 3.0
+"""Within this factor of a ridge a layer is near it: ridges of one card differ as much."""
+
+
+def _leaning(intensity: float, ridges: Sequence[float]) -> str:
+    """Which way ``intensity`` leans under roofs with these ``ridges``, in words."""
+    if intensity < min(ridges) / NEAR:
+        return "leaning to memory"
+    if intensity > max(ridges) * NEAR:
+        return "leaning to compute"
+    return "near the ridge"
 
 
 def _lower_legend(ax: Any) -> None:

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 03 · Matmul and pointwise: two temperaments
 #
-# **35 minutes**, and an optional second sitting of 25. You will be able to
+# **40 minutes**, and an optional second sitting of 25. You will be able to
 #
 # - work out how much arithmetic an operation does for each byte it moves,
 # - hold that number against your own card and say which way the operation leans,
@@ -186,7 +186,8 @@ print(work)
 
 # %% [markdown]
 # Two large products with a small `relu` between them. Each operation is a kernel of its own, so
-# the tensor between them goes out to memory and comes back.
+# the tensor between them goes out to memory and comes back: the count called *unfused*. (*Ideal*
+# is what a single kernel for the whole block would have to move.)
 #
 # **03-5.** Which share of the block's FLOPs does the `relu` do, and which share of its bytes does
 # it move? Shares lie between 0 and 1.
@@ -206,14 +207,14 @@ lab.check("03-5", relu_share)
 #
 # Is such a small share of the FLOPs worth a thought? Ivanov and others sorted every operation of
 # one BERT training step into three kinds, and published for each its share of the FLOPs and its
-# share of the time on their GPU.
+# share of the time, on V100 cards.
 
 # %%
 kinds = {"matrix products": "contraction", "normalisation": "normalisation",
          "element-wise": "elementwise"}
 shares = {name: (fact(f"result.bert.{kind}_flops").value, fact(f"result.bert.{kind}_time").value)
           for name, kind in kinds.items()}
-axes = plots.draw_shares(None, shares, device="BERT training step", origin="calculated",
+axes = plots.draw_shares(None, shares, device="BERT training step, V100", origin="calculated",
                          more="from the table of Ivanov et al., 2020")
 plots.show(axes.figure)
 
@@ -237,15 +238,17 @@ lab.check("03-6", times_lower)
 
 # %% [markdown]
 # Can slower hardware explain it? In part. Matrix products run on
-# [tensor cores]({{course:docs}}/glossary.md#tensor-core), all else on the vector units. On an A100
-# the datasheet gives them {{fact:device.a100_80_sxm.peak.fp16}} and {{fact:device.a100_80_sxm.peak.fp32}}: 16 times apart, not hundreds. The rest of the gap is
-# no arithmetic at all. It is waiting.
+# [tensor cores]({{course:docs}}/glossary.md#tensor-core), all else on the vector units. A V100's
+# datasheet gives them {{fact:device.v100_sxm_16.peak.fp16}} and {{fact:device.v100_sxm_16.peak.fp32}}, an A100's
+# {{fact:device.a100_80_sxm.peak.fp16}} and {{fact:device.a100_80_sxm.peak.fp32}}: 8 and 16 times apart, not hundreds.
+# Most of the gap is no arithmetic at all. It is waiting.
 #
 # ## 4 · Two roofs, and where you stand under them
 #
 # Most cards have two kinds of arithmetic, and so two ridge points: one for matrix products, and a
 # much lower one for everything else. Here they are for yours. Watch how far they move between
-# paper and practice.
+# paper and practice. (A datasheet counts a multiply-add of the vector units as two. Here it is one
+# operation, as a `relu` or an addition is: half the datasheet's rate.)
 
 # %%
 roofs = lab.roofs()
@@ -278,11 +281,12 @@ def leans(intensity, ridges):
 matrix_ridges = [roof.rates[dtype] / roof.bandwidth for roof in roofs if dtype in roof.rates]
 vector_ridges = [roof.vector_rate / roof.bandwidth for roof in roofs if roof.vector_rate]
 if written:
-    print(f"{gpu.name}, {dtype}\n{'':30} FLOP/byte  ridge  leans to")
+    print(f"{gpu.name}, {dtype}\n{'':30} FLOP/byte  {'ridge':>14}  leans to")
     for name, value in paper.items():
         ridges = matrix_ridges if "4096" in name or "N x N" in name else vector_ridges
         here = value * 2 / gpu.itemsize  # the table above was for two bytes per element
-        print(f"{name:30} {here:9,.2f} {max(ridges):6.1f}  {leans(here, ridges)}")
+        between = f"{min(ridges):.1f} to {max(ridges):.1f}"
+        print(f"{name:30} {here:9,.2f}  {between:>14}  {leans(here, ridges)}")
 
 # %% [markdown]
 # The picture of it is the [roofline]({{course:docs}}/glossary.md#roofline): intensity to the right, speed upwards. The slope is
@@ -382,10 +386,11 @@ if curves:
 # the rising part each row pays in full. The layer half as wide has a quarter of the weights, so on
 # the left it is much quicker. It bends at about the same place: rows decide.
 #
-# (The simulated card bends where the formula says, for it is built on the same rule. A real card
-# does not draw two straight lines: its library works in tiles of fixed size and changes kernels on
-# the way, so steps of a few ten percent are normal. On a CPU the weights may stay in its cache, and
-# its bend comes far earlier.)
+# (The simulated card is built on the rule of this section, so it bends where the formula says: a
+# few rows after the meeting point, since the flat part is not quite flat. A real card does not draw
+# two straight lines: its library works in tiles of fixed size and changes kernels on the way, so
+# steps of a few ten percent are normal. On a CPU the weights may stay in its cache, and the bend
+# comes far earlier.)
 #
 # **03-7.** Now compute it. At how many rows does the intensity of the `wide` × `wide` layer equal
 # the ridge of your own ceiling, `lab.ceiling()`? Elements have `gpu.itemsize` bytes; the formula
@@ -403,7 +408,7 @@ lab.check("03-7", rows_needed)
 
 # %% [markdown]
 # The reason in one figure: intensity against rows for two widths, and the ridges you know of your
-# card. The widths lie on each other until the rows themselves weigh as much as the weights.
+# card. The widths lie on each other as long as the rows weigh little beside the weights.
 
 # %%
 axes = plots.draw_intensity(None, [2**k for k in range(13)], [1024, 8192], roofs, dtype)
@@ -429,7 +434,7 @@ explore.roofline(gpu, roofs=roofs, points=mine, width=wide)
 # FLOP/byte, however many rows it sees, because the rows themselves have to be moved. Notebook 06
 # comes back to the bend with a whole model, where something else gets in first.
 #
-# This is the end of the core. Fill the recap at the bottom (03-10) now if your 35 minutes are over,
+# This is the end of the core. Fill the recap at the bottom (03-10) now if your 40 minutes are over,
 # and come back for the rest.
 #
 # ---
@@ -513,7 +518,10 @@ if len(runs) == len(operations):
     lab.outcome("03-8", "matmul over gelu", reached["large matmul"] / reached["gelu"])
 
 # %% [markdown]
-# (The embedding does no arithmetic: it has no place on this axis.)
+# (The embedding does no arithmetic: it has no place on this axis.) The attention scores have many
+# rows, and yet they stand far to the left of the large matmul. In `2 / (itemsize * (1/m + 1/k + 1/n))`
+# the smallest of the three sides counts most. In a layer with few rows that is the rows. Here it is
+# the head.
 #
 # Points on the slope wait for lorries, points on the flat part for arithmetic. A point well *below*
 # its roof waits for something that this picture does not know. One well *above* it found its data in

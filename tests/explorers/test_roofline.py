@@ -35,8 +35,8 @@ def test_it_starts_at_the_device_of_the_learner(interact, shown):
     update(batch=1, width=256, dtype="fp32")
     update(batch=4096, width=16384, dtype="fp16")
     first, last = (plots.alt_text(fig) for fig in shown)
-    assert "L4" in first and "1 row, 256 wide, fp32: leans to memory" in first
-    assert "4,096 rows, 16,384 wide, fp16: leans to compute" in last
+    assert "L4" in first and "1 row, 256 wide, fp32: leaning to memory" in first
+    assert "4,096 rows, 16,384 wide, fp16: leaning to compute" in last
 
 
 def test_own_points_show_where_they_were_measured(interact, shown):
@@ -64,7 +64,7 @@ def test_the_static_twin_is_drawn_from_the_defaults(shown, monkeypatch, capsys):
     monkeypatch.setenv("BRRR_STATIC", "1")
     explore.roofline()
     assert "rows = 64, width = 8192, dtype = fp16" in capsys.readouterr().out
-    assert "64 rows, 8,192 wide, fp16: leans to memory (T4" in plots.alt_text(shown[0])
+    assert "64 rows, 8,192 wide, fp16: leaning to memory (T4" in plots.alt_text(shown[0])
 
 
 def test_an_unknown_device_is_named():
