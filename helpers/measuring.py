@@ -186,7 +186,8 @@ def outcome(exercise: str, label: str, value: float, *, origin: str | None = Non
     unit = "" if guess.unit == "times" else guess.unit
     if isinstance(guess.value, (int, float)):
         off = f"off by x{plots.off_by(guess.value, value):.2f}"
-        said = f"you predicted {guess.value:.3g} {unit}".rstrip() + f", it is {value:.3g} {unit}"
+        said = f"you predicted {_digits(guess.value)} {unit}".rstrip()
+        said += f", it is {_digits(value)} {unit}"
         said = f"{said.rstrip()}: {off}"
     else:
         said = f"you predicted {guess.value!r}, it is x{value:.2f}"
@@ -394,6 +395,11 @@ def _hurried() -> AbstractContextManager[None]:
 
     card = simgpu.active()
     return card.hurried() if card else nullcontext()
+
+
+def _digits(value: float) -> str:
+    """Three digits, thousands marked, no exponent where a person would write none."""
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def _name(exercise: str, label: str) -> str:

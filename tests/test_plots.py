@@ -250,7 +250,7 @@ def test_roofline_geometry():
     assert styles == {"--", ":", "-"} and len(markers) == 3
     assert lines["datasheet peak"].get_linestyle() == "--"
     assert lines["simulated ceiling"].get_linestyle() == "-"
-    vector = lines["vector units, no tensor cores"]
+    vector = lines["vector units"]
     assert set(vector.get_ydata()) == {2.0e12} and vector.get_xdata()[0] == 2.0e12 / 235e9
     legend = " ".join(t.get_text() for t in ax.get_legend().get_texts())
     for words in ("65 TFLOP/s fp16", "320 GB/s", "ridge 203 FLOP/B", "ridge 102 FLOP/B"):

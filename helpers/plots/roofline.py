@@ -69,7 +69,7 @@ def draw_roofline(
                 **look)  # fmt: skip
     if last.vector_rate:
         knee = last.vector_rate / last.bandwidth
-        text = f"vector units, no tensor cores: {style.quantity(last.vector_rate, 'FLOP/s')}"
+        text = f"vector units: {style.quantity(last.vector_rate, 'FLOP/s')}"
         ax.plot([knee, high], [last.vector_rate] * 2, linestyle="-.", color=style.GREEN,
                 linewidth=1.8, label=f"{text}, ridge {style.number(knee)} FLOP/B")  # fmt: skip
         said.append(text)

@@ -9,9 +9,9 @@ from typing import Any
 
 from helpers.devices import SIMULATED, is_simulated
 
-ORIGINS = ("measured", "replayed", "simulated", "calculated", "counted")
+ORIGINS = ("measured", "replayed", "simulated", "calculated", "counted", "published")
 """Where the numbers of a figure come from. Nothing was timed for "calculated" (from roofs and
-datasheets) and "counted" (operations, bytes)."""
+datasheets) and "counted" (operations, bytes); "published" numbers were measured by others."""
 
 # Okabe and Ito, "Color Universal Design" (2008): apart for the common kinds of colour blindness.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
