@@ -53,7 +53,8 @@ def rows_through_a_layer(answer: Any, context: Context) -> Outcome:
     if context.device is None:
         return right("07-1")
     ridge = context.device.peak["fp16"] / context.device.bandwidth
-    return right("07-1", "device", name=context.device.name, ridge=f"{ridge:.0f}")
+    variant = "device" if exact < ridge else "beyond"
+    return right("07-1", variant, name=context.device.name, ridge=f"{ridge:.0f}")
 
 
 @exercise("07-2")
@@ -77,6 +78,8 @@ INTENSITY_MISTAKES: dict[str, Callable[..., float]] = {
     "cache_shared": lambda b, c, p, w, k: (2 * b * p + b * c * k) / (p * w + c * k),
     "cache_once": lambda b, c, p, w, k: (2 * b * p + c * k) / (p * w + c * k),
     "weights_each": lambda b, c, p, w, k: (2 * b * p + b * c * k) / (b * (p * w + c * k)),
+    "added": lambda b, c, p, w, k: 2 * b / w + 1,
+    "averaged": lambda b, c, p, w, k: (2 * b / w + 1) / 2,
     "weights_only": lambda b, c, p, w, k: 2 * b / w,
     "no_attention": lambda b, c, p, w, k: 2 * b * p / (p * w + b * c * k),
     "free_cache": lambda b, c, p, w, k: (2 * b * p + b * c * k) / (p * w),
@@ -157,7 +160,7 @@ def counted_intensities(answer: Any, context: Context) -> Outcome:
     for name, value in COUNTED.items():
         others = {"inverted": 1 / value}
         if name == "prefill weights":
-            others["no_activations"] = 2048.0
+            others |= {"no_activations": 2048.0, "whole_step": 525.48}
         if name == "decode 32 attention":
             others["cache_batched"] = 32.0
         if name == "decode 32 weights":
@@ -232,6 +235,8 @@ def small_model(answer: Any, context: Context) -> Outcome:
     seen = (
         f"the graph is {wall / graph:.1f} times faster, 128 tokens take x{prompt / wall:.2f} of one"
     )
+    if problem and wall / graph < 1.33:
+        raise problem
     if wall / graph < 1.33:
         raise Wrong("unclear", state="cannot_tell", have=seen)
     if picked != "overhead":

@@ -26,6 +26,6 @@ def stages(device: Any = None) -> None:
     explorer(
         draw,
         stage=Choice("decode", STAGES, "stage"),
-        batch=Choice(32, BATCHES, "batch"),
+        batch=Choice(16, BATCHES, "batch"),
         context=Choice(128, CONTEXTS, "context"),
     )

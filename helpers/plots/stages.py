@@ -40,18 +40,20 @@ def draw_stage_map(
     device: str = "",
     title: str = "Where the stages stand",
     note: str = "",
+    reach: float = 0.0,
 ) -> Any:
     """Draw ``stages`` under one roof on two log axes; return the Axes.
 
     ``roof``: a Roof with ``rates[dtype]``. A stage without a rate stands hollow on the roof, where
     it could be at best; one with a rate is filled, with a line from the roof down to it.
-    ``device``: by default the roof's. ValueError for no stage or a value that is not above zero.
+    ``device``: by default the roof's. ``reach``: an intensity in FLOP/B that the axis must show,
+    for what the caller adds. ValueError for no stage or a value that is not above zero.
     """
     _check(stages)
     ax = style.axes(ax, 4.6)
     turn, peak = ridge(roof, dtype), roof.rates[dtype]
-    low = min(0.1, *(s.intensity / 2 for s in stages))
-    high = max(10 * turn, *(s.intensity * 4 for s in stages))
+    low = min(0.1, turn / 100, *(s.intensity / 2 for s in stages))
+    high = max(16 * turn, 2 * reach, *(s.intensity * 4 for s in stages))
     floor = min([low * roof.bandwidth, *(s.rate / 4 for s in stages if s.rate)])
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -169,22 +171,24 @@ def draw_stage_explorer(
     """Draw one stage of Llama-2-7B under the datasheet roof of ``device``; return the Axes.
 
     ``device``: a Device, or its key or name. Small rings: the same stage at other batches of
-    BATCHES, as far as weights and cache fit into the card. A stage of two parts takes their times
-    one after the other, so it can lie below the roof. Activations are left out.
+    BATCHES, as far as weights and cache fit into KEPT_FREE of the card's memory. A stage of two
+    parts takes their times one after the other, so it can lie below the roof. Activations are left
+    out.
     """
     device = get(device) if isinstance(device, str) else device
     model, roof = inference.model(), datasheet(device)
     now = stage_part(stage, batch, context, roof)
     took = now.seconds
     size = {b: model.weights + inference.kv_cache(model, b, context) for b in BATCHES}
-    shown = [b for b in BATCHES if size[b] <= device.memory] or [1]
+    room = inference.KEPT_FREE * device.memory
+    shown = [b for b in BATCHES if size[b] <= room] or [1]
     others = [stage_part(stage, b, context, roof) for b in shown]
     bounds = {name: part.bound for name, part in _parts(now).items()}
     headline = f"{stage}, batch {batch}: {style.number(now.intensity)} FLOP/B, " + (
         f"{now.bound}-bound" if len(set(bounds.values())) == 1 else "two bounds"
     )
     note = f"at its datasheet peak · weights and cache: {style.quantity(size[batch], 'B')}, " + (
-        "fits" if size[batch] <= device.memory else "does not fit"
+        "fits" if size[batch] <= room else "does not fit"
     )
     if len(set(bounds.values())) > 1:
         note += " · " + ", ".join(f"{name} {bound}-bound" for name, bound in bounds.items())
@@ -192,11 +196,11 @@ def draw_stage_explorer(
     ax = draw_stage_map(
         ax, roof, [Stage(said, now.intensity, now.flops / took)], origin="calculated",
         device=device.name, title=headline[0].upper() + headline[1:], note=note,
+        reach=max(p.intensity for p in others),
     )  # fmt: skip
     ax.plot([p.intensity for p in others], [p.flops / p.seconds for p in others], color=GREY,
             marker="o", markersize=4, markerfacecolor=PAPER, linewidth=0.9, linestyle=":",
             zorder=3, gid="batches")  # fmt: skip
-    ax.set_xlim(right=max(ax.get_xlim()[1], *(2 * p.intensity for p in others)))
     first, last = others[0], others[-1]
     style.describe(
         ax,
@@ -253,7 +257,8 @@ def draw_ladder(ax: Any = None, removed: Mapping[str, Any] | None = None) -> Any
     """Draw gpt-fast's time per token, rung by rung; return the Axes.
 
     ``removed``: what each step took away, by the ``step`` of its rung; a question mark where it is
-    absent or not a text. Solid: reading the weights once at the bandwidth that gpt-fast assumes.
+    absent or not a text. Solid: reading the weights once at the bandwidth that gpt-fast assumes. A
+    rung without ``bytes`` is one dotted bar.
     """
     rungs, removed = ladder(), removed or {}
     bandwidth = fact("result.gpt_fast.mbu_bandwidth").value
@@ -262,11 +267,15 @@ def draw_ladder(ax: Any = None, removed: Mapping[str, Any] | None = None) -> Any
     told = []
     for row, rung in enumerate(rungs):
         total = 1e3 / rung.tokens
-        floor = rung.bytes / bandwidth * 1e3 if rung.bytes else 0.0
-        ax.barh(row, floor, height=0.5, facecolor=BLUE, edgecolor=BLUE,
-                label="reading the weights once" if row == 0 else None)  # fmt: skip
-        ax.barh(row, total - floor, left=floor, height=0.5, facecolor=PAPER, edgecolor=INK,
-                hatch="///", label="everything else" if row == 0 else None)  # fmt: skip
+        if rung.bytes is None:
+            ax.barh(row, total, height=0.5, facecolor=PALE, edgecolor=INK, hatch="..",
+                    label="not told apart")  # fmt: skip
+        else:
+            floor = rung.bytes / bandwidth * 1e3
+            ax.barh(row, floor, height=0.5, facecolor=BLUE, edgecolor=BLUE,
+                    label="reading the weights once" if row == 0 else None)  # fmt: skip
+            ax.barh(row, total - floor, left=floor, height=0.5, facecolor=PAPER, edgecolor=INK,
+                    hatch="///", label="everything else" if row == 0 else None)  # fmt: skip
         said = f"{style.number(total)} ms, {rung.tokens:g} tokens/s"
         ax.text(total + 0.015 * longest, row, said, va="center", fontsize=SMALL, color=INK)
         word = removed.get(rung.step)
@@ -285,7 +294,7 @@ def draw_ladder(ax: Any = None, removed: Mapping[str, Any] | None = None) -> Any
     ax.set_xlim(0, longest * 1.5)
     ax.set_xticks(range(0, math.ceil(longest) + 1, 10))
     ax.set_xlabel("time per token (ms)", fontsize=TEXT, color=INK)
-    style.legend(ax, columns=2)
+    style.legend(ax, columns=3)
     title = "gpt-fast, rung by rung: what did each step remove?"
     device = "A100 80 GB limited to 330 W"
     line = style.title(ax, title, device, "measured", "Llama-2-7B, batch 1, published 2023")
@@ -293,6 +302,7 @@ def draw_ladder(ax: Any = None, removed: Mapping[str, Any] | None = None) -> Any
         ax,
         f"{title} ({line}). {label('result.gpt_fast')}. Bars of time per token: "
         f"{'; '.join(told)}. Reading the weights once, at {style.quantity(bandwidth, 'B/s')}, "
-        f"takes {style.number(rungs[0].bytes / bandwidth * 1e3)} ms of the first two.",
+        f"takes {style.number(rungs[0].bytes / bandwidth * 1e3)} ms of the first two. The last "
+        f"bar is not split.",
     )
     return ax

@@ -147,8 +147,8 @@ lab.check("07-3", decode_intensity)
 
 # %% [markdown]
 # A formula is a claim. Here is the model itself, in plain PyTorch, at the real shapes of
-# Llama-2-7B: {{fact:model.llama2_7b.layers}} layers, {{fact:model.llama2_7b.parameters|billion}}
-# parameters. It lives on PyTorch's *meta* device, where tensors have shapes and no memory. The counter
+# Llama-2-7B: {{fact:model.llama2_7b.layers}} layers and a *head* that scores each possible next word,
+# {{fact:model.llama2_7b.parameters|billion}} parameters. It lives on PyTorch's *meta* device, where tensors have shapes and no memory. The counter
 # runs it once and adds up what every operation asks for.
 
 # %%
@@ -186,8 +186,9 @@ for stage, batch, rows in [("prefill", 1, 2048), ("decode 1", 1, 1), ("decode 32
 
 # %%
 flop, moved = counted["decode 32"]["all"]
-lab.outcome("07-3", "batch 32", flop / moved)
-if (mine := decode_intensity(32, 2048, shapes.matrices, 2, shapes.kv_bytes)) is not None:
+lab.outcome("07-3", "batch 32", flop / moved, origin="none")
+mine = decode_intensity(32, 2048, shapes.matrices, 2, shapes.kv_bytes)
+if isinstance(mine, (int, float)):
     print(f"your function says {mine:.3g}, the count says {flop / moved:.3g} FLOP/B")
 
 # %% [markdown]
@@ -236,34 +237,38 @@ def known(entry):
 names = {"prefill weights": "prefill: weights", "prefill attention": "prefill: attention",
          "decode 1 weights": "decode 1: weights", "decode 32 weights": "decode 32: weights",
          "decode 32 attention": "decode: attention", "prefill rest": "norms and\nresiduals"}
-placed = [plots.Stage(label, intensity[name]) for name, label in names.items() if known(name)]
+placed = [plots.Stage(label, intensity[name] * 2 / gpu.itemsize)  # counted in fp16
+          for name, label in names.items() if known(name)]
 if len(placed) < len(names):
     print("The map needs all six numbers of 07-4.")
 else:
-    axes = plots.draw_stage_map(None, lab.ceiling(), placed, dtype, origin=gpu.origin,
-                                device=gpu.name, title="Llama-2-7B on your roofline")
+    axes = plots.draw_stage_map(None, lab.ceiling(), placed, dtype, origin="counted",
+                                device=gpu.name, title="Llama-2-7B on your roofline",
+                                note=f"under the {lab.ceiling().label}")
     plots.show(axes.figure)
     if gpu.cpu:
-        print("Counted in fp16. In a CPU's fp32 each number has twice the bytes: half the intensity.")
+        print("Drawn in this CPU's fp32: twice the bytes of fp16, half the intensity you counted.")
 
 # %% [markdown]
 # What the map says, from right to left:
 #
 # - **Prefill** is far to the right: 2,048 rows share each trip of the weights. Attention inside it is
 #   to the right as well, as long as its scores stay on the chip.
-# - **Decode** is at 1. Batching moves its weights to the right, and leaves the cache where it is.
+# - **Decode** at batch 1 is at 1 in fp16. Batching moves its weights to the right, and leaves the cache where it is.
 # - **The rest** is at the far left in every stage. In the counted prefill it moves 30 GB, more than
 #   the matrix products do. That is what fusion is for.
 #
 # Now move a stage yourself. Take *weights in decode* and raise the batch until it crosses the ridge.
-# Then take *decode*, the whole step: does it ever get there, within what fits into the card? (Small
-# rings mark the other batches that fit. The roof is on paper here; activations are left out. Without a
-# card that the course knows, the picture is a T4's.) <!-- derived: 30 GB -->
+# Then take *decode*, the whole step, with 512 tokens behind each conversation: does it get there, within
+# what fits into the card? (Small rings mark the other batches that fit. The roof is on paper here;
+# activations are left out. Without a card that the course knows, the picture is a T4's.) <!-- derived: 30 GB -->
 
 # %%
 explore.stages(gpu)
 
 # %% [markdown]
+# The whole step does not get there. Its caches hold it to the left, and they fill the memory as well.
+#
 # ## 4 · A bucket that the map cannot show
 #
 # A roofline knows two roofs. The third bucket is not on it: nothing in FLOP and bytes tells how
@@ -334,8 +339,6 @@ lab.predict("07-5", prompt_factor, unit="times", label="prompt")
 # %%
 def as_graph(function):
     """Record the launches of `function` once; each call replays them as one."""
-    if gpu.cpu:
-        return ...
     function()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -344,12 +347,15 @@ def as_graph(function):
     return graph.replay
 
 
-runs = lab.measure("07-5", {"decode": decode, "prompt": read_prompt,
-                            "decode, graph": as_graph(decode)}, min_samples=5, budget=0.4)
-lab.compare("07-5", "decode", "decode, graph", prediction="graph", clock="wall")
-lab.compare("07-5", "prompt", "decode", prediction="prompt", clock="wall")
+steps = {"decode": decode, "prompt": read_prompt}
+if not gpu.cpu:
+    steps["decode, graph"] = as_graph(decode)
+runs = lab.measure("07-5", steps, min_samples=5, budget=0.4)
 if gpu.cpu:
-    print("A CPU has no queue and no CUDA graph: the first factor cannot be measured here.")
+    print("A CPU has no queue and no CUDA graph: the factor `graph` cannot be measured here.")
+else:
+    lab.compare("07-5", "decode", "decode, graph", prediction="graph", clock="wall")
+lab.compare("07-5", "prompt", "decode", prediction="prompt", clock="wall")
 
 # %% [markdown]
 # On a GPU the printed times *per call* are GPU time: `lab.measure` holds the GPU back until
@@ -375,9 +381,9 @@ host = {"us per operation": runs["decode"].wall / small_work.kernels * 1e6, "buc
 lab.check("07-5", host)
 
 # %% [markdown]
-# On a GPU's map an eager step of the small model hangs far below the roof that its intensity would
-# allow. The line down to it is the third bucket. The graph need not reach the roof either: each
-# small kernel takes its microsecond or two, however few bytes it moves. (If the card is simulated: its
+# On a GPU's map both runs hang below the roof that their intensity would allow. The stretch from the
+# graph down to the eager step is the third bucket: same bytes, same arithmetic, more launches. The graph
+# need not reach the roof: each small kernel takes its microsecond or two, however few bytes it moves. (If the card is simulated: its
 # cost per operation was set to what the eager run of section 6 paid, so that number comes back here.)
 
 # %%
@@ -386,7 +392,8 @@ if runs:
     spots = [plots.Stage(f"small {name}", small_work.intensity, r) for name, r in rate.items()]
     dtype = "fp32" if gpu.cpu else "fp16"
     axes = plots.draw_stage_map(None, lab.ceiling(), spots, dtype, origin=gpu.origin,
-                                device=gpu.name, title="The third bucket is the gap")
+                                device=gpu.name, title="The small model on your roofline" if gpu.cpu
+                                else "Third bucket: from the graph down to eager")
     plots.show(axes.figure)
 
 # %% [markdown]
@@ -440,7 +447,8 @@ lab.check("07-6", stages)
 # The PyTorch team took Llama-2-7B at batch 1 on one A100, limited to {{fact:result.gpt_fast.power}},
 # and made it faster in steps. They published each rung. Solid is the time that reading the
 # weights once takes at the bandwidth they assume, {{fact:result.gpt_fast.mbu_bandwidth|TB/s}}; hatched is
-# everything else.
+# everything else. The last bar is in one piece: a step there makes several tokens, and how many was not
+# published.
 #
 # 1. **compile**: `torch.compile` with CUDA graphs, and a cache of fixed length
 # 2. **int8**: weights in one byte instead of two, arithmetic as before
@@ -636,7 +644,7 @@ lab.check("07-9", verdict)
 
 # %% [markdown]
 # Look at the last comparison once more. Converted first, int8 moves a byte in, two out, and two in
-# again: five for each weight, where fp16 moves two. It fits what gpt-fast's authors saw: int8 *without*
+# again: five for each weight, where fp16 moves two. (On a CPU in fp32: nine against four.) It fits what gpt-fast's authors saw: int8 *without*
 # compile was slower than fp16. Fewer bytes on disk are not fewer bytes on the bus.
 #
 # What the rounded weights cost in accuracy is another matter. An error of about one per cent in one
@@ -665,7 +673,7 @@ even = shapes.layer_matrices / shapes.hidden
 lab.check("07-10", even)
 
 # %%
-if isinstance(even, (int, float)) and even > 0:
+if isinstance(even, (int, float)) and 0 < even < 1e9:
     lengths = [2**k for k in range(9, 18, 2)]
     work = {"weights": [2 * n * shapes.layer_matrices for n in lengths],
             "attention": [2 * n**2 * shapes.hidden for n in lengths]}
@@ -676,8 +684,8 @@ if isinstance(even, (int, float)) and even > 0:
     plots.show(axes.figure)
 
 # %% [markdown]
-# At the 4,096 tokens that Llama-2 was trained for, attention is a small part. At tens of
-# thousands it is the bulk of prefill. And in decode such a context weighs in *bytes*: at about 25,000
+# At the 4,096 tokens that Llama-2 was trained for, attention is a small part. Beyond
+# your crossing it is the bulk of prefill. And in decode a long context weighs in *bytes*: at about 25,000
 # tokens in all caches together they weigh as much as the weights.
 #
 # ## Recap

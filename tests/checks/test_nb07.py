@@ -166,6 +166,7 @@ def wrong_forms():
         ("07-3", [{"error": "ZeroDivisionError: division by zero"}] * 4, "raised"),
         ("07-4", cells | {"prefill weights": 2048}, "no_activations"),
         ("07-4", cells | {"prefill weights": 1 / 1185.54}, "inverted"),
+        ("07-4", cells | {"prefill weights": 525.5}, "whole_step"),
         ("07-4", cells | {"decode 32 attention": 32}, "cache_batched"),
         ("07-4", cells | {"decode 32 weights": 1.0}, "one_row"),
         ("07-4", cells | {"decode 32 weights": 9.49}, "whole_step"),
@@ -270,6 +271,8 @@ def test_the_table_is_what_the_real_shapes_are_counted_at():
                 if (op.kind == kind if kind else op.kind not in ("matmul", "attention"))
             ]
             name = f"{stage} {part}"
+            if stage == "prefill":
+                assert pytest.approx(work.flops / work.bytes_unfused, rel=1e-4) == 525.48
             if name in nb07.COUNTED:
                 got = sum(op.flops for op in mine) / sum(op.bytes for op in mine)
                 assert nb07.COUNTED[name] == pytest.approx(got, rel=1e-4), name
@@ -348,6 +351,21 @@ def test_a_host_that_keeps_up_settles_nothing(t4):
     outcome = checks.grade("07-5", HOST_ANSWER, t4)
     assert (outcome.state, outcome.key) == ("cannot_tell", "unclear")
     assert outcome.expected and outcome.next_step
+
+
+def test_a_wrong_number_is_told_even_where_the_bucket_is_unclear(t4):
+    change(t4, "07-5", "decode, graph", wall=WALL * 0.9)
+    outcome = checks.grade("07-5", HOST_ANSWER | {"us per operation": WALL * 1e6}, t4)
+    assert (outcome.state, outcome.key) == ("not_yet", "whole")
+
+
+def test_a_card_with_a_low_ridge_is_told_no_falsehood():
+    old = kit.context("p100_pcie", STEM)
+    said = checks.grade("07-1", 32, old).insight
+    assert "still wait" not in said and "already past" in said
+    step = nb07.decode_intensity(32, 2048, LLAMA.matrices, 2, LLAMA.kv_bytes)
+    for device in devices.all_devices():  # as the message of 07-6 says
+        assert step < device.peak["fp16"] / device.bandwidth, device.name
 
 
 def test_a_prompt_that_costs_something_is_told(t4):

@@ -29,7 +29,7 @@ def interact(monkeypatch):
 def test_three_controls_move_the_point(interact, shown):
     explore.stages(SimpleNamespace(facts=devices.get("a100_80_sxm")))
     ((update, widgets),) = interact
-    assert [w.value for w in widgets.values()] == ["decode", 32, 128]
+    assert [w.value for w in widgets.values()] == ["decode", 16, 128]
     update(stage="prefill", batch=1, context=2048)
     update(stage="attention in decode", batch=512, context=32768)
     said = [plots.alt_text(fig) for fig in shown]
@@ -42,7 +42,7 @@ def test_the_static_twin_fits_a_t4(shown, monkeypatch, capsys):
     monkeypatch.setenv("BRRR_STATIC", "1")
     explore.stages(SimpleNamespace(facts=None))  # the CPU, or a card without facts
     said = plots.alt_text(shown[0])
-    assert said.startswith("Decode, batch 32") and "(T4 ·" in said and ", fits" in said
+    assert said.startswith("Decode, batch 16") and "(T4 ·" in said and ", fits" in said
     assert "context = 128" in capsys.readouterr().out
 
 

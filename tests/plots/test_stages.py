@@ -101,7 +101,31 @@ def test_a_step_of_two_bounds_says_so():
 def test_rings_stop_where_the_card_is_full():
     (small,) = named(draw_stage_explorer(None, "decode", 1, 1024, "t4"), "batches")
     (large,) = named(draw_stage_explorer(None, "decode", 1, 1024, "h100"), "batches")
-    assert len(small.get_xdata()) == 3 and 3 < len(large.get_xdata()) < len(BATCHES)
+    assert len(small.get_xdata()) == 2 and 2 < len(large.get_xdata()) < len(BATCHES)
+
+
+def test_the_roof_goes_on_over_the_last_ring():
+    for key in ("t4", "h100_sxm"):
+        ax = draw_stage_explorer(None, "prefill", 1, 128, key)
+        (rings,) = named(ax, "batches")
+        roof = next(line for line in ax.lines if len(line.get_xdata()) == 3)
+        assert max(rings.get_xdata()) < max(roof.get_xdata()) == pytest.approx(ax.get_xlim()[1])
+
+
+def test_fits_is_said_by_the_same_rule_as_everywhere():
+    room = inference.largest_batch(inference.model(), devices.get("t4").memory, 128)
+    assert 16 <= room < 32
+    fits = plots.alt_text(draw_stage_explorer(None, "decode", 16, 128, "t4").figure)
+    full = plots.alt_text(draw_stage_explorer(None, "decode", 32, 128, "t4").figure)
+    assert ", fits" in fits and "does not fit" in full
+
+
+def test_a_rung_without_bytes_is_not_split():
+    ax = draw_ladder()
+    bars = [bar for bar in ax.patches if bar.get_y() > 3.5 and bar.get_width() > 0]
+    assert [bar.get_width() for bar in bars] == [pytest.approx(1e3 / 244.7)]
+    told = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert told == ["reading the weights once", "everything else", "not told apart"]
 
 
 def test_the_ladder_is_the_published_one_and_hides_its_reasons():
