@@ -190,8 +190,9 @@ class Evidence:
         alike = [r for r in self.records if _slot(r) == _slot(sealed)]
         if len(alike) > KEPT:
             first = next((r for r in alike if attempted(r)), None)
-            oldest = next(r for r in alike if r is not first)
-            self.records = [r for r in self.records if r is not oldest]
+            spare = [r for r in alike[:-1] if r is not first]
+            gone = min(spare, key=attempted)  # the oldest, placeholders and slips before attempts
+            self.records = [r for r in self.records if r is not gone]
         return sealed
 
     def changed(self) -> list[Record]:

@@ -266,6 +266,10 @@ def test_a_slip_of_form_is_no_attempt(at_work, capsys):
         lab.check("09-6", good["09-6"])
     assert topics.first_try(kept, ["09-6"]) == (1, 1)
     assert not rows(session.current().context())["02"].stumbled
+    for _ in range(10):
+        lab.check("09-6", good["09-6"] | {"utilisation": "100 %"})
+    assert kept.latest("09-6", "answer").value["state"] == "not_yet"
+    assert rows(session.current().context())["03"].verdict("LINK").startswith("1 of 2")
     lab.check("09-5", good["09-5"] | {"bucket": "memory"})
     assert topics.first_try(kept, ["09-5"]) == (0, 1)
 

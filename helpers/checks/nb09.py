@@ -384,6 +384,13 @@ EXPLAIN_MISTAKES: dict[str, Callable[..., tuple[str, float]]] = {
         _largest(c, m, h) if 0.5 * t <= max(c, m, h) <= t else ANOTHER,
         t - max(c, m, h),
     ),
+    "sign": lambda t, c, m, h: (cases.explain(t, c, m, h)[0], max(c, m, h) - t),
+    "shortest": lambda t, c, m, h: (
+        min({"compute": c, "memory": m, "overhead": h}.items(), key=lambda i: i[1])[0]
+        if 0.6 * t <= min(c, m, h) <= 1.1 * t
+        else ANOTHER,
+        t - min(c, m, h),
+    ),
     "smallest": lambda t, c, m, h: (
         min({"compute": c, "memory": m, "overhead": h}.items(), key=lambda i: i[1])[0],
         t - min(c, m, h),
@@ -400,7 +407,7 @@ NEAR = 4
 
 
 def explain_inputs(seed: int) -> list[list[float]]:
-    """One call per kind of case, one whose parts add up to more than was measured, four near limits.
+    """One call per kind of case, one whose parts exceed it in sum, four near a limit.
 
     A part may be named at 63 and 107 % of the measured time, and not at 57 and 114 %.
     """

@@ -20,8 +20,8 @@ def draw_predictions(ax: Any, pairs: Iterable[Any], title: str = "Your predictio
     """Draw each prediction over its outcome on a log axis, by notebook; return the Axes.
 
     ``pairs``: objects with exercise ("04-6"), ratio (prediction over outcome, above zero), origin
-    and device. Filled marks were measured or calculated, hollow ones simulated. The furthest of each notebook is
-    named where it is outside the band of x1.5. ValueError without a single pair.
+    and device. Filled marks were measured or calculated, hollow ones simulated. The furthest of
+    each notebook is named where it is outside the band of x1.5. ValueError without a single pair.
     """
     pairs = [pair for pair in pairs if pair.ratio and pair.ratio > 0]
     if not pairs:

@@ -327,8 +327,8 @@ lab.check("09-8", explain)
 # %% [markdown]
 # ## 9 · Diagnose: numbers only
 #
-# First some practice without points. Each case is a step that somebody timed. Work it out from the
-# numbers beside the question marks, say the verdict aloud, then set `show` to see it. Cases 1 to 5
+# First some practice without points. Each case is made up, as if somebody had timed a step. Work it
+# out from the numbers beside the question marks, say the verdict aloud, then set `show` to see it. Cases 1 to 5
 # hold one of each kind, and so do 6 to 10 and the later fives: three buckets, one that nothing
 # explains, and one that cannot be.
 
