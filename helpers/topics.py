@@ -76,7 +76,8 @@ def by_topic(evidence: Evidence, context: Context) -> list[Topic]:
             right[notebook] += notebook in good
             answered[notebook] += notebook in (*good, *bad)
         repeat |= set(bad)
-        stumbled |= set(_split(exercise, _judged(exercise, tried[:1], context))[1])
+        if tried and tried[0].get("state") != "right":  # as it was judged then
+            stumbled |= set(_split(exercise, _judged(exercise, tried[:1], context))[1])
     return [Topic(n, right[n], answered[n], asked[n], n in repeat, n in stumbled) for n in STEMS]
 
 

@@ -148,6 +148,13 @@ def test_the_first_attempt_counts_not_the_last(context):
     assert topics.first_try(context.evidence, ids) == (1, 3)
 
 
+def test_a_first_attempt_that_was_right_then_is_no_stumble_now(context):
+    """An update of the course may ask for other entries than the kept answer has."""
+    answer(context, "09-5", {"bucket": "overhead", "older": 1.0}, "right")
+    answer(context, "09-5", solution(context)["09-5"])
+    assert rows(context)["08"].verdict("LINK") == "1 of 1: it holds"
+
+
 def test_the_first_attempt_stays_however_often_the_cell_is_run(context):
     good = solution(context)["09-1"]
     answer(context, "09-1", ...)
