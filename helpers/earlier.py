@@ -111,6 +111,8 @@ def _pair(kept: Evidence, exercise: str, label: str) -> Pair | None:
 def predictions_table(found: Mapping[str, Evidence]) -> str:
     """One line per prediction whose outcome is known: what was said, what came, how far off."""
     lines = [f"{p.exercise:6} {p.label[:28]:28} {_said(p)}{_from(p)}" for p in pairs(found)]
+    if not lines and len(found) > 1:
+        return "The evidence files here hold no prediction whose outcome is known yet."
     if not lines:
         return (
             "No earlier prediction is at hand. They lie in the files that end in .evidence.json "
@@ -129,4 +131,4 @@ def _said(pair: Pair) -> str:
         return f"you said {pair.guess!r:18} it was x{pair.came:.2f}"
     ratio = pair.ratio or 0.0
     off = max(ratio, 1 / ratio) if ratio else float("inf")
-    return f"you said {pair.guess:<9.3g} it was {pair.came:<9.3g} {unit:5} off by x{off:.2f}"
+    return f"you said {pair.guess:<9.3g} it was {pair.came:<9.3g} {unit:9} off by x{off:.2f}"

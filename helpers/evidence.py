@@ -181,12 +181,18 @@ class Evidence:
     records: list[Record] = field(default_factory=list)
 
     def add(self, record: Record) -> Record:
-        """Seal `record` and append it; of its kind the oldest beyond a few are forgotten."""
+        """Seal `record` and append it; of its kind the oldest beyond a few are forgotten.
+
+        The first attempt at an exercise stays.
+        """
         sealed = record.sealed()
         self.records.append(sealed)
         alike = [r for r in self.records if _slot(r) == _slot(sealed)]
         if len(alike) > KEPT:
-            self.records = [r for r in self.records if r is not alike[0]]
+            first = next((r for r in alike if attempted(r)), None)
+            spare = [r for r in alike[:-1] if r is not first]
+            gone = min(spare, key=attempted)  # the oldest, placeholders and slips before attempts
+            self.records = [r for r in self.records if r is not gone]
         return sealed
 
     def changed(self) -> list[Record]:
@@ -234,6 +240,18 @@ class Evidence:
             data["seed"],
             [Record.from_dict(r) for r in data["records"]],
         )
+
+
+def attempted(record: Record) -> bool:
+    """True for an answer that can be right or wrong: no placeholder, no slip of form."""
+    value = record.value
+    return (
+        record.kind == "answer"
+        and isinstance(value, dict)
+        and "answer" in value
+        and value.get("state") != "not_started"
+        and not value.get("form")
+    )
 
 
 def _slot(record: Record) -> tuple[str, str, str]:

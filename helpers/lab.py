@@ -15,7 +15,7 @@ from helpers import prediction as pr
 from helpers import topics as by_topics
 from helpers.answers import of_function, untouched
 from helpers.checks.catalogue import text
-from helpers.checks.engine import NOTEBOOKS
+from helpers.checks.engine import FORM, NOTEBOOKS
 from helpers.checks.feedback import as_html, as_text
 from helpers.measuring import (
     SECONDS,
@@ -126,11 +126,9 @@ def check(exercise: str, answer: Any = ...) -> None:
         publish({ANSWER_MIME: value, "text/plain": f"{exercise}: answer taken"})
         return
     outcome = checks.grade(exercise, given, now.context())
-    now.record(
-        exercise,
-        "answer",
-        {"answer": given, "state": outcome.state, "fraction": outcome.fraction},
-    )
+    kept = {"answer": given, "state": outcome.state, "fraction": outcome.fraction}
+    slip = {"form": True} if outcome.key in FORM else {}
+    now.record(exercise, "answer", kept | slip)
     said = as_text(exercise, outcome)
     verdict = {
         "exercise": exercise,
@@ -227,6 +225,8 @@ def first_try(exercise: str, label: str) -> None:
     print(text(key, right=right, answered=answered, all=len(ids)))
     if answered == len(ids) and right:
         outcome(exercise, label, right, origin="none")
+    elif answered == len(ids) and (said := predicted(exercise, label)) is not None:
+        print(text("topics.first_try_none", said=_cell(said)))
 
 
 def topics(base: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from helpers import checks
 from helpers.checks import Context, Outcome, nb09
 from helpers.checks.catalogue import text
-from helpers.evidence import Evidence
+from helpers.evidence import Evidence, attempted
 
 STEMS: Mapping[str, str] = {
     "01": "01_gpu_model",
@@ -76,17 +76,17 @@ def by_topic(evidence: Evidence, context: Context) -> list[Topic]:
             right[notebook] += notebook in good
             answered[notebook] += notebook in (*good, *bad)
         repeat |= set(bad)
-        stumbled |= set(_split(exercise, _judged(exercise, tried[:1], context))[1])
+        if tried and tried[0].get("state") != "right":  # as it was judged then
+            stumbled |= set(_split(exercise, _judged(exercise, tried[:1], context))[1])
     return [Topic(n, right[n], answered[n], asked[n], n in repeat, n in stumbled) for n in STEMS]
 
 
 def attempts(evidence: Evidence, exercise: str) -> list[Mapping[str, Any]]:
-    """What was answered there, oldest first, placeholders left out. Only the newest are kept."""
-    values = [r.value for r in evidence.records if (r.exercise, r.kind) == (exercise, "answer")]
-    return [
-        v for v in values
-        if isinstance(v, dict) and "answer" in v and v.get("state") not in UNTRIED
-    ]  # fmt: skip
+    """What was answered there, oldest first, without placeholders and slips of form.
+
+    Kept are the first one and the newest few.
+    """
+    return [r.value for r in evidence.records if r.exercise == exercise and attempted(r)]
 
 
 def _judged(exercise: str, found: Sequence[Mapping[str, Any]], context: Context) -> Outcome:
@@ -106,10 +106,7 @@ def _split(exercise: str, outcome: Outcome) -> tuple[tuple[str, ...], tuple[str,
 
 
 def first_try(evidence: Evidence, exercises: Sequence[str]) -> tuple[int, int]:
-    """(right at the first attempt, attempted), as far as the kept answers tell.
-
-    Of one exercise only the newest few answers are kept.
-    """
+    """(right at the first attempt, attempted)."""
     firsts = [found[0].get("state") for e in exercises if (found := attempts(evidence, e))]
     return firsts.count("right"), len(firsts)
 

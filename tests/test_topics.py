@@ -148,6 +148,29 @@ def test_the_first_attempt_counts_not_the_last(context):
     assert topics.first_try(context.evidence, ids) == (1, 3)
 
 
+def test_a_first_attempt_that_was_right_then_is_no_stumble_now(context):
+    """An update of the course may ask for other entries than the kept answer has."""
+    answer(context, "09-5", {"bucket": "overhead", "older": 1.0}, "right")
+    answer(context, "09-5", solution(context)["09-5"])
+    assert rows(context)["08"].verdict("LINK") == "1 of 1: it holds"
+
+
+def test_the_first_attempt_stays_however_often_the_cell_is_run(context):
+    good = solution(context)["09-1"]
+    answer(context, "09-1", ...)
+    answer(context, "09-1", good | {"test": "more rows"})
+    for _ in range(20):
+        answer(context, "09-1", good)
+    assert topics.first_try(context.evidence, ["09-1"]) == (0, 1)
+    assert len(topics.attempts(context.evidence, "09-1")) == evidence.KEPT
+    assert "not at the first attempt" in rows(context)["06"].verdict("LINK")
+    measured = Record("09-1", "measurement", {"answer": 1, "state": "right"})
+    for n in range(20):
+        context.evidence.add(dataclasses.replace(measured, value=n))
+    kept = [r.value for r in context.evidence.records if r.kind == "measurement"]
+    assert kept == list(range(15, 20))
+
+
 # ---------------------------------------------------------------- predictions, paired
 
 
@@ -235,6 +258,43 @@ def test_the_count_meets_its_prediction_once_all_are_answered(at_work, capsys):
     assert "you predicted 8 exercises, it is 11 exercises: off by x1.38" in said
     record = session.current().evidence.latest("09-1", "outcome")
     assert (record.value, record.origin) == (11.0, "none")
+
+
+def test_a_slip_of_form_is_no_attempt(at_work, capsys):
+    good = solution(session.current().context())
+    lab.check("09-6", good["09-6"] | {"utilisation": ...})
+    lab.check("09-6", good["09-6"] | {"utilisation": "100 %"})
+    lab.check("09-6", good["09-6"] | {"memory_ms": "1 ms"})
+    lab.check("09-6", None)
+    kept = session.current().evidence
+    assert topics.first_try(kept, ["09-6"]) == (0, 0)
+    assert rows(session.current().context())["02"].verdict("LINK") == "not answered yet"
+    for _ in range(10):
+        lab.check("09-6", good["09-6"])
+    assert topics.first_try(kept, ["09-6"]) == (1, 1)
+    assert not rows(session.current().context())["02"].stumbled
+    for _ in range(10):
+        lab.check("09-6", good["09-6"] | {"utilisation": "100 %"})
+    assert kept.latest("09-6", "answer").value["state"] == "not_yet"
+    assert rows(session.current().context())["03"].verdict("LINK").startswith("1 of 2")
+    lab.check("09-5", good["09-5"] | {"bucket": "memory"})
+    assert topics.first_try(kept, ["09-5"]) == (0, 1)
+
+
+def test_none_right_at_first_stands_beside_the_prediction_too(at_work, capsys):
+    lab.predict("09-1", 8, unit="exercises", label="right at first")
+    context = session.current().context()
+    for exercise in checks.exercises("09"):
+        answer(context, exercise, 1, "not_yet")
+    capsys.readouterr()
+    lab.first_try("09-1", "right at first")
+    said = capsys.readouterr().out
+    assert "Right at the first attempt: 0 of 11." in said and "You had predicted 8." in said
+
+
+def test_evidence_without_outcomes_is_not_called_missing():
+    found = kept(prediction(2.0)) | {"09": Evidence(STEM, "test", seed=1)}
+    assert "no prediction whose outcome is known" in earlier.predictions_table(found)
 
 
 def test_earlier_predictions_are_drawn_from_the_files_in_the_folder(at_work, capsys, monkeypatch):

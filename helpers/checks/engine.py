@@ -21,6 +21,13 @@ STATES = ("not_started", "not_yet", "right", "cannot_tell", "error")
 NOTEBOOKS = tuple(f"{n:02}" for n in range(1, 10))
 
 
+FORM = frozenset({
+    "none", "not_a_function", "not_a_number", "not_a_pair", "not_a_table", "not_a_text",
+    "not_an_option", "not_plain", "pair_swapped", "rows_missing",
+})  # fmt: skip
+"""Keys of answers that have the wrong form: they say nothing yet of what was understood."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a check found. `fraction` of the points: 1.0 when right, else 0.0 to 1.0."""

@@ -32,9 +32,11 @@ def draw_diagnosis(ax: Any, case: Case, number: int = 1, solved: bool = False) -
     }
     longest = max(case.ms * 1.35, *(parts.values() if solved else [0.0]))
     ax.axvspan(LEAST * case.ms, MOST * case.ms, facecolor=PALE, zorder=0)
-    band = f"{100 * LEAST:.0f} to {100 * MOST:.0f} % of that"
-    ax.text((LEAST + MOST) / 2 * case.ms, -0.62, band, ha="center", va="center",
-            fontsize=SMALL, color=INK)  # fmt: skip
+    band = f"{100 * LEAST:.0f} to {100 * MOST:.0f} %: named"
+    ax.text(1.03 * MOST * case.ms, -0.62, band, va="center", fontsize=SMALL, color=INK)
+    ax.annotate("", (MOST * case.ms, -0.62), xytext=(LEAST * case.ms, -0.62),
+                arrowprops=dict(arrowstyle="|-|,widthA=0.25,widthB=0.25", color=INK,
+                                shrinkA=0, shrinkB=0))  # fmt: skip
     ax.barh(0, case.ms, height=0.55, facecolor=PAPER, edgecolor=INK, linewidth=1.6)
     for row, name in enumerate(("compute", "memory", "overhead"), 1):
         if not solved:
@@ -66,6 +68,6 @@ def draw_diagnosis(ax: Any, case: Case, number: int = 1, solved: bool = False) -
 
 def _verdict(case: Case) -> str:
     if case.verdict == ANOTHER:
-        return f"needs another test, {NEXT[case.kind]}"
+        return f"needs another test: {NEXT[case.kind]}"
     name = {"memory": "memory-bound", "compute": "compute-bound", "overhead": "overhead-bound"}
     return f"{name[case.verdict]}, so {NEXT[case.kind]}"

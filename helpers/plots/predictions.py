@@ -12,6 +12,7 @@ CLOSE = 1.5
 """Up to this factor a prediction counts as close, and is drawn inside the band."""
 RIGHT = 1.02
 """Below this a prediction was right, and its mark points nowhere."""
+PLACES = (-0.36, 0.36, -0.26, 0.26)  # above and below the line, so that equal ones stay apart
 FAR = 1000.0  # a prediction further off stands at the edge, and says so
 
 
@@ -19,8 +20,8 @@ def draw_predictions(ax: Any, pairs: Iterable[Any], title: str = "Your predictio
     """Draw each prediction over its outcome on a log axis, by notebook; return the Axes.
 
     ``pairs``: objects with exercise ("04-6"), ratio (prediction over outcome, above zero), origin
-    and device. Filled marks were measured, hollow ones simulated. The furthest of each notebook is
-    named where it is outside the band of x1.5. ValueError without a single pair.
+    and device. Filled marks were measured or calculated, hollow ones simulated. The furthest of
+    each notebook is named where it is outside the band of x1.5. ValueError without a single pair.
     """
     pairs = [pair for pair in pairs if pair.ratio and pair.ratio > 0]
     if not pairs:
@@ -38,7 +39,7 @@ def draw_predictions(ax: Any, pairs: Iterable[Any], title: str = "Your predictio
         ax.axhline(row, color=PALE, linewidth=0.8, zorder=0)
         _mark(ax, worst, row, far)  # alone on its line: its name covers no other mark
         for i, pair in enumerate(pair for pair in here if pair is not worst):
-            _mark(ax, pair, row + (0.3 if i % 2 else -0.3), far)
+            _mark(ax, pair, row + PLACES[i % len(PLACES)], far)
         if _off(worst) > CLOSE:
             _name(ax, worst, row, far)
     ax.set_yticks(range(len(rows)), rows, fontsize=TEXT)
@@ -62,7 +63,7 @@ def _off(pair: Any) -> float:
 def _mark(ax: Any, pair: Any, y: float, far: float) -> None:
     low, right = pair.ratio < 1, _off(pair) < RIGHT
     hollow = pair.origin == "simulated"
-    colour = VERMILLION if low else BLUE
+    colour = INK if right else VERMILLION if low else BLUE
     marker = "o" if right else "<" if low else ">"
     ax.plot([_clamped(pair.ratio, far)], [y], marker=marker, markersize=7,
             markerfacecolor=PAPER if hollow else colour, markeredgecolor=colour,
@@ -103,11 +104,13 @@ def _whence(pairs: Iterable[Any]) -> tuple[str, str, str]:
     names = sorted({pair.device for pair in pairs if pair.device and pair.origin != "none"})
     device = names[0] if len(names) == 1 else "your machines"
     band = f"band: within ×{CLOSE:g}"
-    timed = {pair.origin for pair in pairs} - {"none"}
+    origins = {pair.origin for pair in pairs}
+    timed = origins - {"none"}
     if not timed:
         return "no machine", "counted", band
     if timed == {"simulated"}:
-        return device, "simulated", band
+        filled = "filled marks: calculated · " if "none" in origins else ""
+        return device, "simulated", f"{filled}{band}"
     if "simulated" in timed:
         return "your machines", "measured", f"hollow marks: simulated · {band}"
     return device, "measured", band

@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 09 · Self-test: does it hold?
 #
-# **35 minutes.** Nothing is measured here. You will be able to
+# **40 minutes.** Nothing is measured here. You will be able to
 #
 # - name what limits a step from its numbers, and say when they do not suffice,
 # - say which test would decide, and what follows from each verdict,
@@ -23,9 +23,9 @@
 # - go back to the one notebook that is worth repeating.
 #
 # Seven questions, one function, three cases. Each has one answer variable, a check below it, and a
-# hint in two steps: `lab.hint("09-3")`. The numbers are **yours**: another learner has others. What
-# you answer is kept when you run a cell twice or restart; variables are not, so after a restart run
-# the cells from the top.
+# hint in two steps: `lab.hint("09-3")`. The numbers are **yours**: another learner has others. They
+# come as a dict, so `batch["rows"]` is the first of them. What you answer is kept when you run a
+# cell twice or restart; variables are not, so after a restart run the cells from the top.
 #
 # The other notebooks open with two questions from before. This one is made of them. Every word
 # was taught; if one is gone, the [glossary]({{course:docs}}/glossary.md) has a line on it. A pocket
@@ -50,7 +50,8 @@ gpu = lab.setup("09_self_test")
 # ## One prediction first
 #
 # As before every measurement: commit a number. There are 11 exercises. How many will be right at
-# your **first** attempt? It costs nothing, and at the end the answer stands beside it.
+# your **first** attempt? (An entry left out, or a word that is no option, is no attempt.) It costs
+# nothing, and at the end the answer stands beside it.
 
 # %% nbgrader={"grade": false, "grade_id": "09-1-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
 first_attempts = ...  # of 11
@@ -106,8 +107,8 @@ wave = lab.case("09-2")
 
 # %% [markdown]
 # **09-2.** How many ms does the memory of this card need for `x.cos()`, for `x.cos().cos()` one
-# after the other, and for the same two in one fused kernel? On this card and in this element size
-# the arithmetic hides behind the trips, so moving is all that counts.
+# after the other, and for the same two in one fused kernel? Take it that the arithmetic hides behind
+# the trips, so moving is all that counts.
 
 # %% nbgrader={"grade": false, "grade_id": "09-2-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 cosines = {"once": ..., "twice": ..., "fused": ...}  # ms
@@ -214,15 +215,15 @@ idling = lab.case("09-5")
 # **09-5.** Kernels and gaps take turns here.
 #
 # - `bucket`: what limited the model before? `"memory"`, `"compute"` or `"overhead"`
-# - `kernels alone`: the speed-up if the kernels took **no time at all** and the gaps stayed
-# - `gaps alone`: the speed-up if the gaps vanished and the kernels stayed as they were
+# - `free kernels`: the speed-up if the kernels took **no time at all** and the gaps stayed
+# - `no gaps`: the speed-up if the gaps vanished and the kernels stayed as they were
 # - `usd`: what a million tokens cost now
 
 # %% nbgrader={"grade": false, "grade_id": "09-5-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-idle = {"bucket": ..., "kernels alone": ..., "gaps alone": ..., "usd": ...}
+idle = {"bucket": ..., "free kernels": ..., "no gaps": ..., "usd": ...}
 ### BEGIN SOLUTION
 busy = idling["busy_percent"] / 100
-idle = {"bucket": "overhead", "kernels alone": 1 / (1 - busy), "gaps alone": 1 / busy,
+idle = {"bucket": "overhead", "free kernels": 1 / (1 - busy), "no gaps": 1 / busy,
         "usd": idling["usd_before"] / idling["speedup"]}
 ### END SOLUTION
 
@@ -296,11 +297,13 @@ lab.check("09-7", seen)
 #
 # Everything above in four lines. A step was measured. On paper its arithmetic, its bytes and its
 # host would each take so long, if they were alone. They work at the same moment, so the **longest**
-# of the three is what the model expects. (All kernels of the step are alike here. Otherwise the
-# longer one counts kernel by kernel, and the sum of those against the host.)
+# of the three is what the model expects. (All kernels of the step are alike here. Otherwise, for
+# each kernel, take the longer of its arithmetic and its bytes; add these up; hold the sum against
+# the host.)
 #
-# A bucket is named only if it explains between 60 % and 110 % of the measured time. Below, too
-# much is left over; above, the time itself is in doubt.
+# A bucket is named only if it explains from 60 % to 110 % of the measured time. Below 60 % too much
+# is left over, as in notebook 02. Above 110 % the time itself is in doubt: no step is that much
+# faster than its longest part.
 #
 # **09-8.** Write `explain`. The check calls it with steps of its own.
 
@@ -324,9 +327,10 @@ lab.check("09-8", explain)
 # %% [markdown]
 # ## 9 · Diagnose: numbers only
 #
-# First some practice without points. Each case is a step that somebody timed. Work it out from the
-# numbers beside the question marks, say the verdict aloud, then set `show` to see it. Five cases in
-# a row hold one of each kind: three buckets, one that nothing explains, and one that cannot be.
+# First some practice without points. Each case is made up, as if somebody had timed a step. Work it
+# out from the numbers beside the question marks, say the verdict aloud, then set `show` to see it. Cases 1 to 5
+# hold one of each kind, and so do 6 to 10 and the later fives: three buckets, one that nothing
+# explains, and one that cannot be.
 
 # %%
 explore.diagnosis()

@@ -41,6 +41,16 @@ def test_solved_it_shows_the_times_and_the_verdict(number):
     assert ax.get_title(loc="left").startswith(f"{case.card} · calculated")
 
 
+@pytest.mark.parametrize("number", range(1, 31))
+def test_the_words_of_the_band_stay_inside(number):
+    ax = plots.draw_diagnosis(None, numbered(number), number, solved=True)
+    ax.figure.draw_without_rendering()
+    renderer = ax.figure.canvas.get_renderer()
+    (said,) = [t for t in ax.texts if t.get_text().startswith("60 to 110 %")]
+    box, frame = said.get_window_extent(renderer), ax.get_window_extent(renderer)
+    assert frame.x0 < box.x0 and box.x1 < frame.x1
+
+
 def test_the_band_is_that_of_the_rule():
     case = numbered(1)
     ax = plots.draw_diagnosis(None, case, 1)

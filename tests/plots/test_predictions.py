@@ -61,6 +61,19 @@ def test_simulated_numbers_say_so():
     assert title(plots.draw_predictions(None, [counted])).startswith("no machine · counted")
 
 
+def test_calculated_marks_among_simulated_ones_say_so():
+    simulated = pair("04-4", 1.0, "simulated", f"{T4} (simulated)")
+    ax = plots.draw_predictions(None, [simulated, pair("08-3", 1.3, "none")])
+    assert "simulated · filled marks: calculated" in title(ax)
+    assert "filled" not in title(plots.draw_predictions(None, [simulated]))
+
+
+def test_equal_predictions_of_a_notebook_do_not_hide_each_other():
+    ax = plots.draw_predictions(None, [pair(f"04-{n}", 1.0) for n in range(1, 6)])
+    heights = sorted(m.get_ydata()[0] for m in marks(ax))
+    assert len(set(heights)) == 5 and max(map(abs, heights)) < 0.5
+
+
 def test_many_predictions_stay_readable():
     pairs = [pair(f"0{n}-{k}", 1.5**k) for n in range(1, 10) for k in range(1, 7)]
     ax = plots.draw_predictions(None, pairs)
