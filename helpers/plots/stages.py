@@ -297,7 +297,7 @@ def draw_ladder(ax: Any = None, removed: Mapping[str, Any] | None = None) -> Any
     style.legend(ax, columns=3)
     title = "gpt-fast, rung by rung: what did each step remove?"
     device = "A100 80 GB limited to 330 W"
-    line = style.title(ax, title, device, "measured", "Llama-2-7B, batch 1, published 2023")
+    line = style.title(ax, title, device, "published", "Llama-2-7B, batch 1, 2023")
     style.describe(
         ax,
         f"{title} ({line}). {label('result.gpt_fast')}. Bars of time per token: "

@@ -214,7 +214,7 @@ kinds = {"matrix products": "contraction", "normalisation": "normalisation",
          "element-wise": "elementwise"}
 shares = {name: (fact(f"result.bert.{kind}_flops").value, fact(f"result.bert.{kind}_time").value)
           for name, kind in kinds.items()}
-axes = plots.draw_shares(None, shares, device="BERT training step, V100", origin="calculated",
+axes = plots.draw_shares(None, shares, device="BERT training step, V100", origin="published",
                          more="from the table of Ivanov et al., 2020")
 plots.show(axes.figure)
 

@@ -631,7 +631,7 @@ else:
     for name, rung, bits in [("fp16", "compiled", 16), ("int8", "int8", 8), ("int4", "int4", 4)]:
         took = 1 / fact(f"result.gpt_fast.{rung}").value
         books[name] = book(took, weights=llama.step_weights * bits / 16 / a100.bandwidth)
-    axes = plots.draw_ledger(None, books, "measured", "A100 80 GB, published runs of gpt-fast",
+    axes = plots.draw_ledger(None, books, "published", "A100 80 GB, gpt-fast",
                              title="Half the weights, the same left-over")
     plots.show(axes.figure)
 
