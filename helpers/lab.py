@@ -9,30 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from helpers import checks, earlier, plots, session
+from helpers import checks, session
 from helpers import evidence as ev
 from helpers import prediction as pr
-from helpers import topics as by_topics
 from helpers.answers import of_function, untouched
-from helpers.checks.catalogue import text
-from helpers.checks.engine import FORM, NOTEBOOKS
+from helpers.checks.engine import FORM
 from helpers.checks.feedback import as_html, as_text
-from helpers.measuring import (
-    SECONDS,
-    ceiling,
-    compare,
-    kernels,
-    ledger,
-    measure,
-    outcome,
-    reveal,
-    roofs,
-    soak,
-    sweep,
-    tell,
-)
+from helpers.measuring import ceiling, kernels, measure, roofs, soak, sweep
 from helpers.output import explain_missing_names, publish
 from helpers.session import LabError, Machine
+from helpers.showing import compare, ledger, outcome, predicted, reveal, show_table
+from helpers.standing import first_try, predictions, progress, summary, topics
+from helpers.telling import SECONDS, cell, tell
 from helpers.timing import seconds
 
 __all__ = [
@@ -110,7 +98,7 @@ def predict(
         print(f"{name}: {error}")
         return
     now.save()
-    said = f"{_cell(record.value)} {record.unit}".strip()
+    said = f"{cell(record.value)} {record.unit}".strip()
     if record.unit in SECONDS and not record.value >= 0.1:  # a slip shows in another unit
         said += f", that is {seconds(record.value * SECONDS[record.unit])}"
     late = f" (it was locked before; lab.reset({exercise!r}) opens it)" if locked else ""
@@ -140,12 +128,6 @@ def check(exercise: str, answer: Any = ...) -> None:
     publish({CHECK_MIME: verdict, "text/html": as_html(exercise, outcome), "text/plain": said})
     if session.where() == "validate" and outcome.state not in ("right", "cannot_tell"):
         raise LabError(said)  # else nbgrader's Validate button would report success
-
-
-def predicted(exercise: str, label: str = "") -> Any:
-    """The locked prediction, or None."""
-    record = session.current(exercise).evidence.latest(exercise, "prediction", label)
-    return record.value if record else None
 
 
 def case(exercise: str) -> dict[str, Any]:
@@ -183,83 +165,6 @@ def reset(exercise: str) -> None:
     )
 
 
-def progress() -> None:
-    """Where each exercise of this notebook stands."""
-    now = session.current()
-    states = {}
-    for one in checks.exercises(now.number):
-        last = now.evidence.latest(one, "answer")
-        states[one] = last.value["state"] if last else "not_started"
-    done = sum(state == "right" for state in states.values())
-    print(f"{done} of {len(states)} exercises are right.")
-    for one, state in states.items():
-        print(f"  {one}: {text(f'state.{state}')}")
-
-
-def summary() -> None:
-    """The running summary table: the row of each notebook whose evidence lies in this folder."""
-    print(earlier.summary_table(_all_evidence()))
-
-
-def predictions() -> None:
-    """Predictions whose evidence lies in this folder, what came out, and how far off they were."""
-    found = _all_evidence()
-    print(earlier.predictions_table(found))
-    missing = [n for n in NOTEBOOKS if n not in found]
-    if missing:
-        print(f"No evidence file of {', '.join(missing)} lies in this folder.")
-    rated = [pair for pair in earlier.pairs(found) if pair.ratio]
-    if rated:
-        plots.show(plots.draw_predictions(None, rated).figure)
-
-
-def first_try(exercise: str, label: str) -> None:
-    """How many exercises of this notebook were right at the first attempt, beside the prediction.
-
-    `exercise` and `label` name the locked prediction; it is compared once all are answered.
-    """
-    now = session.current(exercise)
-    ids = checks.exercises(now.number)
-    right, answered = by_topics.first_try(now.evidence, ids)
-    key = "topics.first_try" if answered == len(ids) else "topics.first_try_open"
-    print(text(key, right=right, answered=answered, all=len(ids)))
-    if answered == len(ids) and right:
-        outcome(exercise, label, right, origin="none")
-    elif answered == len(ids) and (said := predicted(exercise, label)) is not None:
-        print(text("topics.first_try_none", said=_cell(said)))
-
-
-def topics(base: str = "") -> None:
-    """The result of the self-test by topic, with links to the notebooks to repeat.
-
-    `base`: where the notebooks open on Colab; elsewhere the links open those of this folder.
-    """
-    now = session.current()
-    rows = by_topics.by_topic(now.evidence, now.context())
-    shown = by_topics.as_html(rows, base if session.where() == "colab" else "")
-    publish({"text/html": shown, "text/plain": by_topics.as_text(rows)})
-
-
-def _all_evidence() -> dict[str, ev.Evidence]:
-    now = session.current()
-    found = {} if now.replaying else earlier.beside(session.folder())
-    return found | {now.number: now.evidence}
-
-
-def show_table(rows: Any, **columns: Mapping[str, float]) -> None:
-    """Print a dict of dicts as a table, with further columns given by row name."""
-    if not isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows.values()):
-        print("There is no table yet.")
-        return
-    names = list(dict.fromkeys([c for row in rows.values() for c in row])) + list(columns)
-    print(" " * 12 + "".join(f"{name:>12}" for name in names))
-    for label, row in rows.items():
-        cells = {**row, **{name: column.get(label, "") for name, column in columns.items()}}
-        print(f"{label:12}" + "".join(f"{_cell(cells.get(name, '')):>12}" for name in names))
-    now = session.current()
-    print(f"({now.origin}, {now.machine.name})")
-
-
 def _plain_answer(answer: Any, exercise: checks.Exercise, now: session.Session) -> Any:
     """What a grader may see of the answer: plain data, or why it is none."""
     if untouched(answer):
@@ -274,8 +179,4 @@ def _plain_answer(answer: Any, exercise: checks.Exercise, now: session.Session) 
 
 def _named(keys: Collection[str], values: Mapping[str, Any]) -> str:
     """The `keys` of `values` in words: a = 1, b = 2."""
-    return ", ".join(f"{key} = {_cell(value)}" for key, value in values.items() if key in keys)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:,.4g}" if isinstance(value, (int, float)) else str(value)
+    return ", ".join(f"{key} = {cell(value)}" for key, value in values.items() if key in keys)

@@ -1,23 +1,18 @@
-"""The measuring verbs of the lab: time, count, sweep and compare, and keep evidence of it."""
+"""The measuring verbs of the lab: time, sweep, soak, count, find the roofs, and keep evidence."""
 
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from helpers import checks, counting, plots, roofline, timing
-from helpers import evidence as ev
-from helpers.output import publish
+from helpers import checks, counting, roofline, timing
 from helpers.session import Session, current
+from helpers.telling import name_of, tell
 from helpers.timing.soak import Soak
 from helpers.timing.soak import soak as soaked
-
-STYLE = 'style="margin:0;white-space:pre-wrap"'
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def measure(
@@ -42,7 +37,7 @@ def measure(
         cache = "hot"  # nothing here can empty a CPU's caches; the record says so
     functions = dict(fn) if isinstance(fn, Mapping) else {label: fn}
     for name in [n for n, f in functions.items() if f is ...]:
-        print(f"{_name(exercise, name)}: not started, so there is nothing to measure yet.")
+        print(f"{name_of(exercise, name)}: not started, so there is nothing to measure yet.")
         del functions[name]
     if not functions or not _predicted(session, exercise):
         return {} if isinstance(fn, Mapping) else ...
@@ -56,7 +51,7 @@ def measure(
         found = dict(zip(functions, results, strict=True))
     for name, m in found.items():
         session.work[exercise, name] = work = counting.count(functions[name])
-        said = f"{_name(exercise, name)}: {_summary(m)}"
+        said = f"{name_of(exercise, name)}: {_summary(m)}"
         if session.replaying:
             print(said)
             continue
@@ -118,7 +113,7 @@ def soak(exercise: str, fn: Any, *, label: str = "", **options: Any) -> Any:
     Options as in `timing.soak`. Gated by predictions, and replayed when graded, as `measure`.
     """
     session = current(exercise)
-    name = _name(exercise, label)
+    name = name_of(exercise, label)
     if fn is ... or not _predicted(session, exercise):
         return ...
     if session.replaying:
@@ -150,54 +145,6 @@ def _soaked(found: Soak) -> str:
         f"({found.device if found.origin == 'simulated' else f'{found.origin} on {found.device}'})"
         f"{notes}"
     )
-
-
-def compare(
-    exercise: str, slow: str, fast: str, *, prediction: str | None = None, clock: str = "gpu"
-) -> None:
-    """Print the time of `slow` over that of `fast`, measured in turn, beside the prediction.
-
-    `clock="wall"` compares what a loop of calls takes, the host included.
-    """
-    session = current(exercise)
-    records = [session.evidence.latest(exercise, "measurement", name) for name in (slow, fast)]
-    if not all(records):
-        print(f"{exercise}: {slow!r} and {fast!r} are not both measured yet.")
-        return
-    a, b = (_time(record, clock) for record in records)
-    said = f"{slow} / {fast}: {timing.seconds(a)} / {timing.seconds(b)} = {a / b:.2f}"
-    guess = prediction is not None and session.evidence.latest(exercise, "prediction", prediction)
-    print(f"{said}   ({session.origin}, {session.machine.name})")
-    if guess:
-        outcome(exercise, prediction, a / b)
-
-
-def outcome(exercise: str, label: str, value: float, *, origin: str | None = None) -> None:
-    """Say how far the locked prediction `label` was from `value`, in its unit, and keep both.
-
-    Beside an option only the value is told. Notebook 09 shows all of them again. `origin="none"`
-    marks a value that this machine did not produce: calculated, or published by others.
-    """
-    session = current(exercise)
-    guess = session.evidence.latest(exercise, "prediction", label)
-    if guess is None:
-        print(f"{_name(exercise, label)}: nothing was predicted.")
-        return
-    unit = "" if guess.unit == "times" else guess.unit
-    if isinstance(guess.value, (int, float)):
-        off = f"off by x{plots.off_by(guess.value, value):.2f}"
-        said = f"you predicted {_digits(guess.value)} {unit}".rstrip()
-        said += f", it is {_digits(value)} {unit}"
-        said = f"{said.rstrip()}: {off}"
-    else:
-        said = f"you predicted {guess.value!r}, it is x{value:.2f}"
-    said = f"{_name(exercise, label)}: {said}"
-    if session.replaying:
-        print(said)
-        return
-    origin = origin or session.machine.origin
-    details = {"label": label, "unit": guess.unit, "origin": origin}
-    tell(session.record(exercise, "outcome", float(value), **details), said)
 
 
 def kernels(fn: Any, *arguments: Any) -> Any:
@@ -238,7 +185,7 @@ def roofs() -> list[roofline.Roof]:
     that need it find it in the notebook.
     """
     session, measured = current(), current().roof is not None
-    known = _roofs()
+    known = known_roofs()
     kept = session.evidence.latest(f"{session.number}-0", "measurement", "ceiling")
     if measured and kept and not session.replaying:
         tell(kept, _ceiling_said(known[-1]))
@@ -250,74 +197,10 @@ def _ceiling_said(roof: roofline.Roof) -> str:
     return f"Your ceiling: {roof.bandwidth / 1e9:,.4g} GB/s, {rates} ({roof.origin})"
 
 
-def _roofs() -> list[roofline.Roof]:
+def known_roofs() -> list[roofline.Roof]:
     facts = current().machine.facts
     known = [roofline.datasheet(facts), roofline.sustained(facts)] if facts else []
     return [roof for roof in (*known, ceiling()) if roof is not None]
-
-
-def reveal(exercise: str, label: str = "", prediction: str = "", *, clock: str = "gpu") -> None:
-    """Draw prediction, datasheet, ceiling and measurement of one exercise together.
-
-    `clock="wall"` shows what a loop of calls takes, the host included.
-    """
-    session = current(exercise)
-    record = session.evidence.latest(exercise, "measurement", label)
-    work = session.work.get((exercise, label))
-    if record is None or work is None:
-        print(f"{exercise}: nothing measured yet, so there is nothing to compare.")
-        return
-    guess = session.evidence.latest(exercise, "prediction", prediction)
-    predicted = guess.value * SECONDS[guess.unit] if guess and guess.unit in SECONDS else None
-    bounds = {roof.label: _bound(work, roof) for roof in _roofs()}
-    bars = plots.Bars(
-        prediction=predicted,
-        datasheet=bounds.get("datasheet peak"),
-        ceiling=bounds[ceiling().label],
-        measured=_time(record, clock),
-    )
-    title = f"{exercise}: time of {label or 'one call'}"
-    axes = plots.draw_bars(None, bars, title, origin=session.origin, device=session.machine.name)
-    plots.show(axes.figure)
-    if predicted:
-        outcome(exercise, prediction, _time(record, clock) / SECONDS[guess.unit])
-
-
-def ledger(
-    exercise: str, labels: Sequence[str], fused: Sequence[str] = (), *, clock: str = "gpu"
-) -> None:
-    """Residual ledger: what memory, compute and the host explain of each time, and what is left.
-
-    `fused` names the labels that run as one kernel: their intermediates never reach memory.
-    `clock="wall"` explains what a loop of calls takes, the host included.
-    """
-    session = current(exercise)
-    books = {}
-    for label in labels:
-        record = session.evidence.latest(exercise, "measurement", label)
-        work = session.work.get((exercise, label))
-        if record is None or work is None:
-            continue
-        times = roofline.times(work, ceiling(), ceiling().host_per_op, fused=label in fused)
-        took = _time(record, clock)
-        books[label] = roofline.ledger(took, times)
-        print(
-            f"{label}: moving {timing.seconds(times.memory)}, "
-            f"computing {timing.seconds(times.compute)}, "
-            f"queueing {timing.seconds(times.host)}; "
-            f"{session.origin} {timing.seconds(took)}"
-        )
-    if not books:
-        print(f"{exercise}: nothing measured yet, so there is nothing to explain.")
-        return
-    axes = plots.draw_ledger(None, books, origin=session.origin, device=session.machine.name)
-    plots.show(axes.figure)
-
-
-def tell(record: ev.Record, said: str) -> None:
-    """Show a record as one sentence; its data travels along, also as text."""
-    bundle = {ev.MIME: record.to_dict(), "text/html": f"<pre {STYLE}>{html.escape(said)}</pre>"}
-    publish(bundle | {"text/plain": f"{said}\n{ev.line(record)}"})
 
 
 def _predicted(session: Session, exercise: str) -> bool:
@@ -343,13 +226,13 @@ def _replayed(session: Session, exercise: str, label: str) -> timing.Measurement
     """The recorded measurement; None, with a sentence, if none was handed in or it is damaged."""
     record = session.evidence.latest(exercise, "measurement", label)
     if record is None:
-        print(f"{_name(exercise, label)}: no measurement of it was handed in.")
+        print(f"{name_of(exercise, label)}: no measurement of it was handed in.")
         return None
     data = {k: v for k, v in record.value.items() if k != "work"} | {"origin": "replayed"}
     try:
         return timing.Measurement.from_dict(data)
     except ValueError as error:
-        print(f"{_name(exercise, label)}: the measurement handed in is damaged ({error})")
+        print(f"{name_of(exercise, label)}: the measurement handed in is damaged ({error})")
         return None
 
 
@@ -375,32 +258,9 @@ def _work(work: counting.Work) -> dict[str, Any]:
     }
 
 
-def _time(record: ev.Record, clock: str) -> float:
-    if clock == "wall" and record.value.get("wall"):
-        return record.value["wall"]
-    return timing.quantile(record.value["samples"], 0.5)
-
-
-def _bound(work: counting.Work, roof: roofline.Roof) -> float | None:
-    """Seconds that `work` needs under `roof`; None where the roof lacks a rate that it uses."""
-    try:
-        return roofline.times(work, roof, ceiling().host_per_op).program
-    except roofline.RooflineError:
-        return None
-
-
 def _hurried() -> AbstractContextManager[None]:
     """Timing reads the virtual clocks of a simulated card, so nobody has to sit through it."""
     from helpers import simgpu
 
     card = simgpu.active()
     return card.hurried() if card else nullcontext()
-
-
-def _digits(value: float) -> str:
-    """Three digits, thousands marked, no exponent where a person would write none."""
-    return f"{value:,.0f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
-
-
-def _name(exercise: str, label: str) -> str:
-    return f"{exercise} {label}".strip()

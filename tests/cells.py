@@ -14,7 +14,7 @@ from typing import Any
 
 import nbformat
 
-from helpers import lab, measuring, output, session, simgpu
+from helpers import lab, output, session, simgpu, standing, telling
 from helpers.lab import CHECK_MIME
 from staff import nightly
 from staff.course import load
@@ -96,7 +96,7 @@ def run(
             found.checks[check["exercise"]] = check
         said.write(str(bundle.get("text/plain", "")) + "\n")
 
-    for module in (lab, measuring, output):
+    for module in (lab, output, standing, telling):
         monkeypatch.setattr(module, "publish", publish)
     with contextlib.redirect_stdout(said):
         for name, source in cells:

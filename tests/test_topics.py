@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import checks, earlier, evidence, lab, plots, session, simgpu, topics
+from helpers import checks, earlier, evidence, lab, plots, session, simgpu, standing, topics
 from helpers.checks import nb09
 from helpers.evidence import Evidence, Record
 from staff.course import load
@@ -313,7 +313,7 @@ def test_earlier_predictions_are_drawn_from_the_files_in_the_folder(at_work, cap
 
 def test_on_colab_the_links_open_colab(at_work, capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr(lab, "publish", shown.append)
+    monkeypatch.setattr(standing, "publish", shown.append)
     lab.check("09-1", solution(session.current().context())["09-1"] | {"test": "more rows"})
     monkeypatch.setenv("COLAB_RELEASE_TAG", "release")
     lab.topics("https://example.org/day1")
