@@ -59,6 +59,7 @@ READ_MISTAKES: dict[str, Callable[..., float]] = {
     "gigabytes": lambda n, w: n / 1e9 / w,
     "gib": lambda n, w: n / 2**30 / (w / 1e9),
     "floor": lambda n, w: float(n // w),
+    "rounded": lambda n, w: round(n / w, 3),
 }
 
 
@@ -215,7 +216,7 @@ def over_the_link(answer: Any, context: Context) -> Outcome:
         ),
     ):
         try:
-            expect_number(cells[name], value, unit=unit, others=others,
+            expect_number(cells[name], value, unit=unit, others=others, tolerance=0.05,
                           show=lambda v, n=name: f"{n} = {v:,.4g}")  # fmt: skip
         except Wrong as wrong:
             problems.append(wrong)
@@ -300,7 +301,8 @@ def _check_product(
     peak = peak_rate(record, context, name)
     rate = _rate(record)
     possible(rate, peak, lambda v: _tflops(v / 1e12))
-    known = {"multiply_adds": rate / 2e12}
+    side = (record.value["work"]["flops"] / 2) ** (1 / 3)
+    known = {"multiply_adds": rate / 2e12, "squared": rate / side / 1e12}
     if other is not None:
         known["other_dtype"] = _rate(other) / 1e12
     if peak:
@@ -318,7 +320,11 @@ def _check_product(
 
 def _check_ridge(cells: Mapping[str, Any], dtype: str, card: devices.Device | None) -> None:
     bandwidth, rate = number(cells["bandwidth"]), number(cells[dtype])
-    others = {"upside_down": bandwidth / rate / 1e3, "units": rate / bandwidth}
+    others = {
+        "upside_down": bandwidth / rate / 1e3,
+        "upside_down_units": bandwidth / rate,
+        "units": rate / bandwidth,
+    }
     if dtype != "fp32":
         others["fp32_ridge"] = number(cells["fp32"]) / bandwidth * 1e3
     if card is not None:
@@ -346,10 +352,17 @@ def ridge_that_lasts(answer: Any, context: Context) -> Outcome:
     early = flops / samples[0]
     peak = peak_rate(record, context, "fp16")
     possible(late, peak, lambda v: _tflops(v / 1e12))
-    others = {"upside_down": copied / late, "units": late / copied * 1e-3, "rate": late / 1e12}
+    others = {
+        "upside_down": copied / late,
+        "units": late / copied * 1e-3,
+        "rate": late / 1e12,
+        "multiply_adds": late / copied / 2,
+        "read_only": late / copied * 2,
+    }
     card = None if context.cpu else context.card(record)
     if card is not None:
         others["nominal"] = card.peak["fp16"] / card.bandwidth
+        others["datasheet"] = late / card.bandwidth
     others["first"] = early / copied
     expect_number(answer, late / copied, unit="FLOP/byte", show=_ridge, tolerance=0.04,
                   others=others)  # fmt: skip
@@ -379,7 +392,7 @@ def bytes_per_launch(answer: Any, context: Context) -> Outcome:
     record = measured(context, "01-7", "tiny add")
     copy = measured(context, "01-5", "copy")
     host, copied = launch_cost(record), _copied(copy)
-    others = {"gb": host * copied / 1e9, "bytes": host * copied}
+    others = {"gb": host * copied / 1e9, "bytes": host * copied, "read_only": host * copied / 2e6}
     if record.value.get("host") is not None:
         others["gpu_time"] = seconds(record) * copied / 1e6
     if peak := peak_bandwidth(copy, context):

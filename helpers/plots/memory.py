@@ -29,7 +29,7 @@ def draw_card(ax: Any, device: Any = "t4") -> Any:
     card = devices.get(device) if isinstance(device, str) else device
     ax = style.axes(ax, 3.6)
     ax.axis("off")
-    ax.set_xlim(0, 100)
+    ax.set_xlim(-0.5, 100.5)
     ax.set_ylim(0, 50)
     link, bus = style.quantity(card.pcie, "B/s", 4), style.quantity(card.bandwidth, "B/s", 4)
     rate = style.quantity(card.peak["fp16"], "FLOP/s")
@@ -95,18 +95,13 @@ def draw_memory_ladder(ax: Any, device: Any = "t4", host: float | None = None) -
            "how fast it delivers, log scale", BLUE)  # fmt: skip
     left.set_yticks(range(len(steps)), [s.name for s in steps], fontsize=TEXT)
     right.set_yticks(range(len(steps)), [""] * len(steps))
-    for known in dict.fromkeys(s.known for s in steps):
-        right.plot(
-            [], [], marker=_MARKS[known], color=BLUE, linestyle="none", label=_MEANING[known]
-        )
-    headline = "The memory ladder: small and fast, large and slow"
+    _name_marks(right, steps)
+    headline = "The memory ladder: near and fast, far and slow"
     line = style.title(left, headline, card.name, "calculated", chars=70)
     if fig is not None:  # the headline runs over both panels, the legend below them
         next(t for t in left.texts if t.get_gid() == "headline").set_in_layout(False)
         fig.get_layout_engine().set(rect=(0, 0, 1, 0.92))
-        fig.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3,
-                   fontsize=SMALL, labelcolor=INK, frameon=False, handletextpad=0.2,
-                   columnspacing=1.0)  # fmt: skip
+        _legend_below(fig, right)
     rows = [
         f"{s.name}: {'holds ' + _size(s.size) + ', ' if s.size else ''}"
         f"{style.quantity(s.rate, 'B/s')} ({_MEANING[s.known]}: {s.why})"
@@ -114,6 +109,16 @@ def draw_memory_ladder(ax: Any, device: Any = "t4", host: float | None = None) -
     ]
     style.describe(left, f"{headline} ({line}). Both axes are logarithmic. {'; '.join(rows)}.")
     return left
+
+
+def _name_marks(ax: Any, steps: Sequence[Level]) -> None:
+    for known in dict.fromkeys(s.known for s in steps):
+        ax.plot([], [], marker=_MARKS[known], color=BLUE, linestyle="none", label=_MEANING[known])
+
+
+def _legend_below(fig: Any, ax: Any) -> None:
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside lower right", ncols=3, fontsize=SMALL,
+               labelcolor=INK, frameon=False, handletextpad=0.2, columnspacing=1.0)  # fmt: skip
 
 
 def _size(value: float) -> str:
@@ -173,7 +178,8 @@ def draw_move_time(
     if base is None:
         names = ", ".join(s.name for s in steps)
         raise ValueError(f"There is no level {beside!r}; this card has {names}.")
-    ax = style.axes(ax, 4.1)
+    alone = ax is None
+    ax = style.axes(ax, 4.4)
     times = [nbytes / s.rate for s in steps]
     ax.set_xscale("log")
     ax.set_xlim(min(times) / 2.5, max(times) * 3e4)
@@ -196,6 +202,9 @@ def draw_move_time(
     ax.set_ylim(len(steps) - 0.5, -0.5)
     ax.set_xlabel("time to deliver all of it, log scale", fontsize=TEXT, color=INK)
     _decades(ax, "s")
+    _name_marks(ax, steps)
+    if alone:
+        _legend_below(ax.figure, ax)
     headline = f"{_size(nbytes)} from each level: how long?"
     more = f"by rate alone · ×: times as long as from {beside}"
     line = style.title(ax, headline, card.name, "calculated", more, chars=70)
@@ -204,8 +213,9 @@ def draw_move_time(
 
 
 def _times(factor: float) -> str:
-    """ "×20", and "1/20" where it takes less time."""
-    return f"1/{style.number(1 / factor, 2)}" if factor < 1 else f"×{style.number(factor, 2)}"
+    """ "×20", and "1/20" where it takes less time. Most rates are known to two digits."""
+    said = style.number(float(f"{max(factor, 1 / factor):.2g}"), 2)
+    return f"1/{said}" if factor < 1 else f"×{said}"
 
 
 def level_names() -> tuple[str, ...]:

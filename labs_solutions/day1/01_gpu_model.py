@@ -32,6 +32,7 @@
 #
 # | word | meaning |
 # |---|---|
+# | tensor | an array of numbers, here mostly in the GPU's memory |
 # | fp16, fp32 | numbers of 2 and of 4 bytes (16 and 32 bits) |
 # | [FLOP]({{course:docs}}/glossary.md#flop) | one floating-point addition or multiplication; FLOP/s is how many per second |
 # | matmul | a matrix product, the operation that models mostly consist of; 03 takes it apart |
@@ -88,9 +89,10 @@ if gpu.facts is None:
 # A launch is like an HTTP request: asking has a price, however small the answer. That picture
 # breaks at the `await`: the dispatcher does not wait for the answer (notebook 05).
 #
-# Where the picture of the factory breaks: lorries and machines work at the same moment. While one load is worked
-# on, the next is on its way. So a kernel takes the *longer* of moving and computing, not the sum.
-# And all lorries only drive if all SMs order something: a small tensor leaves most of both idle.
+# Where the picture of the factory breaks: lorries and machines work at the same moment. While one
+# load is worked on, the next is on its way. So a kernel takes at best the *longer* of moving and
+# computing, not the sum. And all lorries only drive if all SMs order something: a small tensor
+# leaves most of both idle.
 
 # %% [markdown]
 # ## 2 · What fits is not how fast
@@ -109,7 +111,7 @@ for key in ("l4", "rtx_3090", "a100_80_sxm", "h100_sxm"):
 # The two also fail in different ways. Too large for the capacity: the program *stops*, with an
 # out-of-memory error. Too much for the bandwidth: it *runs*, and takes long. In a browser, a full
 # `localStorage` throws an error and a slow connection makes you wait. (The picture breaks at the
-# cure: nobody empties a GPU's memory for you.)
+# reload: `localStorage` survives it, a GPU's memory is empty once the program has ended.)
 #
 # **01-1.** Five reports. What is the limit in each: `"capacity"`, `"bandwidth"` or
 # `"arithmetic"`?
@@ -119,7 +121,7 @@ for key in ("l4", "rtx_3090", "a100_80_sxm", "h100_sxm"):
 # - **b** Adding 1 to each element of a huge tensor: in fp16 it takes half as long as in fp32.
 # - **c** A large matrix product takes the same time on a card with half the GB/s, and half the
 #   time on one with twice the TFLOP/s.
-# - **d** Batch 8 ran yesterday. Batch 16 ends in an error at once.
+# - **d** With 8 images at a time it ran yesterday. With 16 it stops with an error.
 # - **e** Copying a tensor inside the card takes the same time on two cards with equal GB/s, though
 #   one of them holds five times as much.
 
@@ -209,31 +211,35 @@ lab.check("01-3", four_rows)
 # %%
 weights = fact("model.llama2_7b.weights").value
 token_flop = 2 * fact("model.llama2_7b.parameters").value
-if gpu.facts:
-    memory, bandwidth, rate = gpu.facts.memory, gpu.facts.bandwidth, gpu.facts.peak["fp16"]
-else:  # a CPU, or a card that the course does not know: what was measured, in place of a datasheet
-    roof = lab.ceiling()
-    bandwidth, rate = roof.bandwidth, max(roof.rates.values())
-    memory = (levels.host_memory() or 16e9) if gpu.cpu else torch.cuda.mem_get_info()[1]
-mine = four_rows(memory, bandwidth, rate, weights)
-if isinstance(mine, (tuple, list)) and len(mine) == 4:
-    read_all, read, flop_meanwhile, ridge = mine
-    print(f"{gpu.name}: four rows, from {'the datasheet' if gpu.facts else 'a measurement'}")
+sheet = gpu.facts or devices.get("t4")  # the course has no datasheet of a CPU
+
+
+def show_rows(name, memory, bandwidth, rate):
+    """Print the table of one card, once four_rows is written."""
+    rows = four_rows(memory, bandwidth, rate, weights)
+    if not isinstance(rows, (tuple, list)) or len(rows) != 4:
+        print("The table waits for your function.")
+        return
+    read_all, read, flop_meanwhile, ridge = rows
+    print(f"{name}: four rows")
     print(f"capacity    {memory / 1e9:8.1f} GB       a 7B model takes {weights / 1e9:.1f} GB: "
           f"it {'fits' if weights < memory else 'does not fit'}")
-    print(f"bandwidth   {bandwidth / 1e9:8,.0f} GB/s     all of it {read_all * 1e3:.1f} ms, "
-          f"the 7B weights {read * 1e3:.1f} ms")
+    print(f"bandwidth   {bandwidth / 1e9:8,.4g} GB/s     all of it {read_all * 1e3:,.1f} ms, "
+          f"the 7B weights {read * 1e3:,.1f} ms")
     print(f"arithmetic  {rate / 1e12:8.3g} TFLOP/s  meanwhile {flop_meanwhile:.3g} FLOP, "
-          f"{flop_meanwhile / token_flop:.0f} times what one token needs")
-    print(f"ratio       {ridge:8.0f} FLOP/byte")
-else:
-    print("Your card's table waits for your function.")
+          f"{flop_meanwhile / token_flop:,.0f} times what one token needs")
+    print(f"ratio       {ridge:8,.3g} FLOP/byte")
+
+
+show_rows(f"{sheet.name}, from the datasheet", sheet.memory, sheet.bandwidth, sheet.peak["fp16"])
+if gpu.facts is None:
+    print("The course has no datasheet of your machine. Its own table comes in section 5.")
 
 # %% [markdown]
 # ## 4 · The memory ladder
 #
 # Device memory is not the only place for data. Closer to the units there are faster ones, all much
-# smaller, and further away slower ones, all larger.
+# smaller. Further away there are slower ones, most of them larger.
 
 # %%
 plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory()).figure)
@@ -246,7 +252,8 @@ plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory(
 # - **shared memory and L1**: a workbench in each SM.
 # - **[L2]({{course:docs}}/glossary.md#l2)**: one for the whole card.
 #   {{fact:device.t4.l2}} on a T4, {{fact:device.a100_80_sxm.l2}} on an A100.
-# - **device memory**: the warehouse.
+# - **device memory**: the warehouse. CUDA may report less than was sold: of a T4's 16 GB it sees
+#   {{fact:device.t4.memory}}.
 # - **host memory**, over **[PCIe]({{course:docs}}/glossary.md#pcie)**: on the CPU's side. Its size
 #   is that of the machine that you are on. *Pinned* means that the system has promised not to move
 #   it, so the card may fetch it itself. *Ordinary* memory is copied once more on the way.
@@ -256,7 +263,7 @@ plots.show(plots.draw_memory_ladder(None, gpu.facts or "t4", levels.host_memory(
 # and PCIe. No datasheet gives the rates inside an SM: those rows are an *order of magnitude*, worked
 # out from the parts (SMs × bytes per clock × clock). L2 is a published measurement where there is
 # one. The disk is one published load of a 7B model in 6 s; yours may be ten times slower.
-# <!-- derived: 6 s -->
+# <!-- derived: 6 s; 16 GB -->
 #
 # The message is the slope: every step down is slower by a factor, and the step off the card is one of
 # the steepest, 20 on a T4 and 65 on an A100. Choose an amount and a step to compare with. Can you
@@ -295,7 +302,7 @@ for key in dict.fromkeys(["t4", "a100_80_sxm", gpu.facts.key if gpu.facts else "
 #
 # **01-4.** Your own transfer. The sheet gives PCIe in both directions together, and device memory,
 # both in GB/s. How many `seconds` do the gigabytes take to the card, at best? And how many `times`
-# faster does device memory deliver them?
+# faster does device memory deliver them? Two digits are enough.
 
 # %%
 numbers = lab.case("01-4")
@@ -352,8 +359,8 @@ print(f"one product: {2 * side**3 / 1e9:,.1f} GFLOP, in {' and '.join(matrices)}
 copy_gb_per_s = ...  # GB/s
 matmul_tflop_per_s = ...  # TFLOP/s
 ### BEGIN SOLUTION
-copy_gb_per_s = 0.8 * bandwidth / 1e9
-matmul_tflop_per_s = 0.7 * rate / 1e12
+copy_gb_per_s = 20 if gpu.cpu else 0.8 * sheet.bandwidth / 1e9
+matmul_tflop_per_s = 0.1 if gpu.cpu else 0.7 * sheet.peak["fp16"] / 1e12
 ### END SOLUTION
 lab.predict("01-5", copy_gb_per_s, unit="GB/s", label="copy")
 lab.predict("01-5", matmul_tflop_per_s, unit="TFLOP/s", label="matmul")
@@ -385,8 +392,8 @@ own["ridge"] = own.get("fp16", own["fp32"]) * 1e12 / (own["bandwidth"] * 1e9)
 lab.check("01-5", own)
 
 # %%
-if any(own.get(entry, ...) is ... for entry in ("bandwidth", *matrices)):
-    print("Fill own first: then it is drawn beside the datasheet.")
+if not all(isinstance(own.get(entry), (int, float)) for entry in ("bandwidth", *matrices)):
+    print("Fill own with numbers first: then it is drawn beside the datasheet.")
 else:
     card, rows = gpu.facts, {}
     rows["copy"] = {"datasheet": card and card.bandwidth, "published": card and card.sustained_bandwidth,
@@ -395,19 +402,25 @@ else:
         rows[f"matmul {name}"] = {"datasheet": card and card.peak.get(name),
                                   "published": card and card.sustained.get(name),
                                   "yours": own[name] * 1e12}
-    units = {name: "B/s" if name == "copy" else "FLOP/s" for name in rows}
-    axes = plots.draw_achieved(None, rows, units, gpu.origin, gpu.name)
-    plots.show(axes.figure)
+    if card:
+        units = {name: "B/s" if name == "copy" else "FLOP/s" for name in rows}
+        plots.show(plots.draw_achieved(None, rows, units, gpu.origin, gpu.name).figure)
     lab.outcome("01-5", "copy", own["bandwidth"])
     lab.outcome("01-5", "matmul", own["fp32" if gpu.cpu else "fp16"])
+    if card:
+        holds = card.memory
+    else:
+        holds = (levels.host_memory() or 16e9) if gpu.cpu else torch.cuda.mem_get_info()[1]
+    show_rows(f"{gpu.name}, from your own figures ({gpu.origin})", holds, own["bandwidth"] * 1e9,
+              own["fp32" if gpu.cpu else "fp16"] * 1e12)
     if gpu.origin == "simulated":
         print("This card is a model. It was set to the published figures, or to a share of the\n"
               "datasheet where there are none, and here they come back. A real card can surprise you.")
 
 # %% [markdown]
 # A copy usually reaches 75 to 93 % of the datasheet: memory must be refreshed, and turning from
-# reading to writing takes time. A product falls further below, or not at all: a small card runs
-# into its power limit, and some cards boost above the clock that their sheet counts with. Where
+# reading to writing takes time. A product may fall further below, when a small card runs into its
+# power limit, or reach the sheet, when a card boosts above the clock that its sheet counts with. Where
 # there are tensor cores, fp16 is ahead of fp32 by much more than half the bytes explain: fp16 runs on
 # them, fp32 on the vector units.
 #
@@ -418,7 +431,7 @@ else:
 # %% [markdown]
 # ## 6 · Does it last?
 #
-# Those runs were short. A card that works for seconds grows warm, and draws power up to its limit.
+# Those runs were short. A card that works for seconds grows warm, and may come to its power limit.
 # Then it lowers its clock. How much of the rate of the first 50 ms is left after some seconds?
 # <!-- derived: 50 ms -->
 # Commit a percentage.
@@ -492,7 +505,8 @@ tiny = lab.measure("01-7", lambda: one.add_(1), label="tiny add", cache="hot")
 if tiny is not ...:
     host = tiny.host or tiny.median  # a CPU has no queue: there the call itself is the price
     if not gpu.cpu:
-        print(f"the GPU needs {tiny.median * 1e6:.1f} us, the CPU {host * 1e6:.1f} us to ask for it")
+        print(f"the GPU needs {tiny.median * 1e6:.1f} us, the CPU {host * 1e6:.1f} us to ask for it "
+              f"({gpu.origin})")
     lab.outcome("01-7", "launch", host * 1e6)
 
 # %% [markdown]
@@ -546,7 +560,7 @@ for size, dtype in [("wide", wide), ("narrow", narrow)]:
     jobs[f"matmul, {size}"] = lambda a=square: torch.mm(a, a)
     jobs[f"tiny add, {size}"] = lambda a=few: a.add_(1)
 times = lab.measure("01-8", jobs, budget=0.5)
-for job in effects:
+for job in effects if times else ():
     lab.compare("01-8", f"{job}, narrow", f"{job}, wide", prediction=job,
                 clock="wall" if job == "tiny add" else "gpu")
 
@@ -556,7 +570,7 @@ for job in effects:
 # it may well not. Then this test does not separate the two, and the check says so.) The tiny
 # addition does not care: nearly all of its time is the order.
 #
-# **01-8.** So which job gains from which better card? Everything else stays as it is. `"copy"`,
+# **01-8.** So which job gains from which change? Everything else stays as it is. `"copy"`,
 # `"matmul"`, `"tiny add"` or `"none"`.
 
 # %% nbgrader={"grade": false, "grade_id": "01-8-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -590,11 +604,12 @@ else:
     inside = torch.empty(n // 4, device=gpu.device, dtype=gpu.dtype)
     ordinary = torch.ones(n // 4, dtype=gpu.dtype)
     pinned = ordinary.pin_memory()
-    lab.measure("01-4", {"read inside": lambda: inside.sum(),
-                         "from pinned": lambda: inside.copy_(pinned, non_blocking=True),
-                         "from ordinary": lambda: inside.copy_(ordinary)}, purpose="demonstration")
-    lab.compare("01-4", "from pinned", "read inside", prediction="slower")
-    lab.compare("01-4", "from ordinary", "from pinned")
+    moved = lab.measure("01-4", {"read inside": lambda: inside.sum(),
+                                 "from pinned": lambda: inside.copy_(pinned, non_blocking=True),
+                                 "from ordinary": lambda: inside.copy_(ordinary)}, purpose="demonstration")
+    if moved:
+        lab.compare("01-4", "from pinned", "read inside", prediction="slower")
+        lab.compare("01-4", "from ordinary", "from pinned")
 
 # %% [markdown]
 # (The note about an upper bound is in order: a copy from ordinary memory makes the CPU wait. On the
@@ -610,8 +625,8 @@ else:
 # 02 names three ways to be slow: a program waits for bytes (*memory*), for arithmetic
 # (*compute*), or for the orders (*overhead*). Capacity is none of them.
 #
-# **01-9.** Fill your first row of the running summary table: which figure of a card sets the speed
-# of each? `"bandwidth"`, `"FLOP rate"`, `"launch cost"` or `"capacity"`.
+# **01-9.** Fill your first row of the running summary table: which figure sets the speed of each?
+# `"bandwidth"`, `"FLOP rate"`, `"launch cost"` or `"capacity"`.
 
 # %% nbgrader={"grade": false, "grade_id": "01-9-answer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 row = {"memory": ..., "compute": ..., "overhead": ...}  # the figure that sets the speed of each

@@ -126,6 +126,7 @@ def right_forms(context):
         ("01-3", calls("01-3", lambda *a: [float(f"{v:.3g}") for v in rows(*a)])),
         ("01-4", link),
         ("01-4", {k: round(v, 2) for k, v in link.items()}),
+        ("01-4", {k: float(f"{v:.2g}") for k, v in link.items()}),
         ("01-4", {k: np.float32(v) for k, v in reversed(link.items())}),
         ("01-4", {k: [v] for k, v in link.items()}),
         ("01-5", own),
@@ -172,6 +173,7 @@ def wrong_forms(context):
     both, one_way = case["pcie_both_ways"], case["pcie_both_ways"] / 2
     nan, ridge, mb = float("nan"), lasting(context), worth(context)
     nominal = card.peak["fp16"] / card.bandwidth
+    late = nb01._rate(context.measurement("01-6", "soak")) / 1e12
     rows = [
         ("01-1", changed(nb01.LIMITS, "a", "bandwidth"), "a_as_bandwidth"),
         ("01-1", changed(nb01.LIMITS, "a", "arithmetic"), "a_as_arithmetic"),
@@ -216,13 +218,19 @@ def wrong_forms(context):
         ("01-5", own | {"ridge": own["ridge"] / 1e3}, "units"),
         ("01-5", own | {"ridge": own["fp32"] * 1e3 / own["bandwidth"]}, "fp32_ridge"),
         ("01-5", own | {"ridge": own["ridge"] * 1.3}, "off"),
+        ("01-5", own | {"ridge": own["bandwidth"] / own["fp16"]}, "upside_down_units"),
+        ("01-5", own | {"fp16": own["fp16"] / SIDE}, "squared"),
         ("01-5", own | {"fp16": ...}, "rows_missing"),
         ("01-5", own | {"fp16": nan}, "not_finite"),
         ("01-5", [1, 2, 3, 4], "not_a_table"),
         ("01-6", 1 / ridge, "upside_down"),
         ("01-6", ridge / 1e3, "units"),
         ("01-6", ridge * 1e3, "times_1000"),
-        ("01-6", ridge * 1.4, "off"),
+        ("01-6", ridge * 1.43, "off"),
+        ("01-6", ridge / 2, "multiply_adds"),
+        ("01-6", ridge * 2, "read_only"),
+        ("01-6", ridge * 1e9, "times_1e9"),
+        ("01-6", late * 1e12 / card.bandwidth, "datasheet"),
         ("01-6", nan, "not_finite"),
         ("01-6", "175", "not_a_number"),
         ("01-6", None, "none"),
@@ -233,6 +241,7 @@ def wrong_forms(context):
         ("01-7", mb / 1e3, "gb"),
         ("01-7", mb * 1e6, "bytes"),
         ("01-7", mb * 0.7, "off"),
+        ("01-7", mb / 2, "read_only"),
         ("01-7", None, "none"),
         ("01-7", {"MB": mb}, "not_a_number"),
         ("01-8", changed(nb01.UPGRADES, "twice the capacity", ...), "rows_missing"),
@@ -242,7 +251,6 @@ def wrong_forms(context):
         ("01-9", changed(nb01.RECAP, "memory", "GB/s"), "not_an_option"),
         ("01-9", 3, "not_a_table"),
     ]
-    late = nb01._rate(context.measurement("01-6", "soak")) / 1e12
     if not math.isclose(late, ridge, rel_tol=0.05):  # else the mistake is right by accident
         rows.append(("01-6", late, "rate"))
     if not math.isclose(nominal, own["ridge"], rel_tol=0.05):
@@ -484,3 +492,15 @@ def test_the_ridges_of_a_t4_in_the_text():
 def test_the_words_for_a_factor(factor):
     word = nb01.effect(factor)
     assert word == nb01.EFFECTS[0 if factor > 0.75 else 1 if factor > 0.35 else 2]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_digits_are_enough_for_the_transfer_and_no_near_miss_is_called_gib(seed):
+    context = learner("t4")
+    context.evidence.seed = seed
+    link = link_of(context)
+    short = {k: float(f"{v:.2g}") for k, v in link.items()}
+    assert checks.grade("01-4", short, context).state == "right", link
+    for entry, factor in [("seconds", 0.93), ("seconds", 1.075), ("times", 0.93)]:
+        outcome = checks.grade("01-4", link | {entry: link[entry] * factor}, context)
+        assert outcome.state == "not_yet" and "GiB" not in outcome.likely

@@ -6,6 +6,7 @@ import pytest
 
 from helpers import devices, levels, plots
 from helpers.facts import fact
+from helpers.plots import memory
 
 CARDS = [device.key for device in devices.all_devices()]
 
@@ -131,3 +132,17 @@ def test_every_known_card_can_be_drawn(key):
     for ax in (plots.draw_card(None, key), plots.draw_memory_ladder(None, key),
                plots.draw_move_time(None, 140e9, key)):  # fmt: skip
         assert plots.png(ax.figure)
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(20.3, "×20"), (10854.0, "×11,000"), (2.61, "×2.6"), (1 / 238305, "1/240,000"), (0.25, "1/4")],
+)
+def test_a_factor_between_levels_pretends_no_more_than_two_digits(factor, said):
+    assert memory._times(factor) == said
+
+
+def test_the_marks_of_the_move_times_are_explained():
+    ax = plots.draw_move_time(None, 10**9, "t4")
+    (legend,) = ax.figure.legends
+    assert {t.get_text() for t in legend.get_texts()} == set(memory._MEANING.values())
