@@ -134,6 +134,7 @@ def right_forms(context):
         ("02-4", calls("02-4", nb02.diagnose)),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace("another", "needs another"))),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).title() + " ")),
+        ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace(" ", "_"))),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace("memory", "memory-bound"))),
         (
             "02-4",
@@ -211,8 +212,9 @@ def wrong_forms(context):
         ("02-5", {"matmul": "compute"}, "rows_missing"),
         ("02-5", nb02.PROGRAMS | {"tiny": 7}, "not_an_option"),
         ("02-5", ["compute", "memory", "overhead"], "not_a_table"),
-        ("02-6", done | {"bucket": "compute"}, "contradicted"),
-        ("02-6", done | {"bucket": other[done["bucket"]]}, "contradicted"),
+        ("02-6", done | {"bucket": "compute"}, "contradicted_compute"),
+        ("02-6", done | {"bucket": other[done["bucket"]]},
+         f"contradicted_{other[done['bucket']]}"),
         ("02-6", done | {"decided by": "twice the arithmetic"}, "other_decider"),
         ("02-6", done | {"bucket": "python"}, "not_an_option"),
         ("02-6", {"bucket": "memory"}, "rows_missing"),
@@ -259,6 +261,13 @@ def wrong_forms(context):
     rows += [("02-4", calls("02-4", rule), key) for key, rule in nb02.DIAGNOSE_MISTAKES.items()]
     rows += [
         ("02-4", calls("02-4", lambda *a: "memory"), "constant"),
+        ("02-4", calls("02-4", lambda *a: nb02.ANOTHER), "names_none"),
+        ("02-4", calls("02-4", lambda m, *a: nb02.diagnose(100 * m, *a)), "names_none"),
+        (
+            "02-4",
+            calls("02-4", lambda *a: nb02.diagnose(*a).replace("another test", "unclear")),
+            "not_an_option",
+        ),
         ("02-4", calls("02-4", lambda m, *a: "compute" if m > 0.01 else "memory"), "off"),
         ("02-4", calls("02-4", lambda *a: None), "returned_none"),
         ("02-4", [{"value": None}, *calls("02-4", nb02.diagnose)[1:]], "sometimes_none"),
@@ -389,6 +398,23 @@ def test_changes_that_move_nothing_settle_nothing(t4):
     outcome = checks.grade("02-6", verdict_on(t4), t4)
     assert (outcome.state, outcome.fraction) == ("cannot_tell", 0.0)
     assert outcome.next_step and outcome.expected
+
+
+@pytest.mark.parametrize(("bytes_", "arithmetic"), [(1.69, 2.62), (0.5, 0.6)])
+def test_factors_that_no_bucket_foretells_settle_nothing(t4, bytes_, arithmetic):
+    base = t4.measurement("02-6", "as it is").value["wall"]
+    edit(t4, "02-6", "half the bytes", wall=bytes_ * base)
+    edit(t4, "02-6", "twice the arithmetic", wall=arithmetic * base)
+    for bucket, change in whatifs.DECIDES.items():
+        outcome = checks.grade("02-6", {"bucket": bucket, "decided by": change}, t4)
+        assert outcome.state == "cannot_tell"
+
+
+def test_the_first_miss_does_not_give_the_answer_away(t4):
+    miss = checks.grade("02-6", verdict_on(t4) | {"bucket": "overhead"}, t4)
+    assert "memory" not in f"{miss.expected}{miss.likely}{miss.next_step}"
+    miss = checks.grade("02-7", rest(t4, 12.0), t4)
+    assert "whole step" not in f"{miss.expected}{miss.likely}"
 
 
 def test_a_compute_bound_stack_is_a_right_answer_too(t4):
