@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 02 · Three bottlenecks: compute, bandwidth, overhead
 #
-# **40 minutes**, and an optional second sitting of 25. You will be able to
+# **45 minutes**, and an optional second sitting of 25. You will be able to
 #
 # - say for each of the three bottlenecks what it is, how to test for it, how it shows and what cures it,
 # - read a timeline and tell the three apart,
@@ -488,7 +488,7 @@ for key in ["t4", "l4", "a100_80_sxm", "h100_sxm"]:
 # A faster memory does not make the CPU ask faster. The same code can be memory-bound on one machine and
 # overhead-bound on the next: a bottleneck belongs to a program *on a machine*.
 #
-# This is the end of the core. Fill the recap at the bottom (02-9) now if your 40 minutes are
+# This is the end of the core. Fill the recap at the bottom (02-9) now if your 45 minutes are
 # over, and come back for the rest.
 #
 # ---
