@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers import checks, devices
-from helpers.checks import nb02, nb04, whatifs
+from helpers.checks import nb02, whatifs
 from helpers.checks.engine import Context
 from helpers.evidence import Record
 from helpers.plots import lanes
@@ -470,14 +470,6 @@ def test_a_simulated_number_says_so_in_feedback(t4):
     t4.evidence.records = [dataclasses.replace(r, origin="simulated") for r in t4.evidence.records]
     for exercise, answer in answers.items():
         assert "(simulated)" in checks.grade(exercise, answer, t4).insight
-
-
-def test_the_what_ifs_mean_the_same_here_and_in_notebook_04():
-    assert (whatifs.WHAT_IFS, whatifs.EFFECTS) == (nb04.WHAT_IFS, nb04.EFFECTS)
-    for factor in (0.5, 0.74, 0.8, 1.0, 1.3, 1.5, 2.0):
-        assert whatifs.effect(factor) == nb04.effect(factor)
-        factors = dict.fromkeys(whatifs.WHAT_IFS, factor)
-        assert whatifs.supported(factors) == nb04.supported(factors)
 
 
 @pytest.mark.parametrize(
