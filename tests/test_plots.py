@@ -498,6 +498,14 @@ def test_ledger_stacks_to_the_measured_time():
     assert "39.2 ms" in [t.get_text() for t in ax.texts]
 
 
+def test_a_ledger_writes_the_measured_time_and_lists_its_parts_in_one_order():
+    two = {"a": book(0, 3e-3, 0, 0.1e-3), "b": book(8.366e-3, 0, 0, 0.039e-3)}
+    ax = plots.draw_ledger(None, two, "replayed", "Tesla T4")
+    names = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert names == ["memory", "compute", "left over"]
+    assert "8.41 ms" in [t.get_text() for t in ax.texts]  # 0.039 is too little to be drawn
+
+
 def test_ledger_rows_may_be_objects_but_must_be_known():
     row = SimpleNamespace(label="host (launch)", seconds=1.0)
     ax = plots.draw_ledger(None, SimpleNamespace(rows=[row], left_over_s=1.0), "measured", "T4")

@@ -14,6 +14,7 @@ from helpers.checks.reading import (
     expect_choices,
     expect_letter,
     expect_number,
+    returned,
     table,
 )
 from helpers.checks.records import (
@@ -111,7 +112,7 @@ def _bucket(cell: Any, entry: str = "") -> str:
 
 
 def _bare(word: str) -> str:
-    return word.strip().lower().replace("-", " ").removesuffix("bound").strip()
+    return word.strip().lower().replace("-", " ").replace("_", " ").removesuffix("bound").strip()
 
 
 _SPELLINGS = {
@@ -156,6 +157,14 @@ def _of_sum(measured: float, compute: float, memory: float, host: float) -> str:
     return diagnose(compute + memory + host, compute, memory, host)
 
 
+def _of_the_longest(measured: float, compute: float, memory: float, host: float) -> str:
+    return diagnose(max(compute + memory, host), compute, memory, host)
+
+
+def _host_unmeasured(measured: float, compute: float, memory: float, host: float) -> str:
+    return "overhead" if host > compute + memory else diagnose(measured, compute, memory, 0)
+
+
 def _host_first(measured: float, compute: float, memory: float, host: float) -> str:
     if host >= EXPLAINS * measured:
         return "overhead"
@@ -186,6 +195,8 @@ DIAGNOSE_MISTAKES: dict[str, Callable[..., str]] = {
     "half_is_enough": _threshold(0.5),
     "too_strict": _threshold(0.8),
     "of_the_sum": _of_sum,
+    "of_the_longest": _of_the_longest,
+    "host_unmeasured": _host_unmeasured,
     "host_first": _host_first,
     "host_largest": _host_largest,
     "ignores_host": lambda m, c, b, h: diagnose(m, c, b, 0),
@@ -225,16 +236,28 @@ def _four(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+def _verdict(said: str) -> str:
+    """The bucket or "another test" that a returned text stands for; Wrong if it is none."""
+    bare = _bare(said)
+    if bare in _ANOTHER:
+        return ANOTHER
+    if bare not in _SPELLINGS:
+        raise Wrong("not_an_option", have=repr(said)[:60], options=", ".join((*BUCKETS, ANOTHER)))
+    return _SPELLINGS[bare]
+
+
 def _same_verdict(got: str, wanted: str) -> bool:
-    got = _bare(got)
-    return (ANOTHER if got in _ANOTHER else _SPELLINGS.get(got, got)) == wanted
+    return _verdict(got) == wanted
 
 
 @exercise("02-4", inputs=diagnose_inputs)
 def diagnose_function(answer: Any, context: Context) -> Outcome:
+    calls = diagnose_inputs(context.seed)
+    if all(_verdict(said) == ANOTHER for said in returned(answer, calls, kind="text")):
+        raise Wrong("names_none", have=repr(ANOTHER))
     expect_calls(
         answer,
-        diagnose_inputs(context.seed),
+        calls,
         diagnose,
         mistakes=DIAGNOSE_MISTAKES,
         near=_same_verdict,
@@ -337,10 +360,10 @@ def falsify(answer: Any, context: Context) -> Outcome:
         raise Wrong("not_measured", have="no what-ifs yet")
     seen = ", ".join(f"{name}: x{factor:.2f}" for name, factor in factors.items())
     left = supported(factors)
-    if not left:
+    if not left or _beyond_any_bucket(factors):
         raise Wrong("unclear", state="cannot_tell", have=seen)
     if picked not in left:
-        raise Wrong("contradicted", have=f"{picked!r}; but {seen}", left=" or ".join(sorted(left)))
+        raise Wrong(f"contradicted_{picked}", have=f"{picked!r}; but {seen}")
     if decider != DECIDES[picked]:
         raise Wrong("other_decider", fraction=0.5, have=f"{picked!r}, decided by {decider!r}",
                     bucket=picked)  # fmt: skip
@@ -351,6 +374,14 @@ def falsify(answer: Any, context: Context) -> Outcome:
     variant = "held" if held == len(factors) and named == picked else "missed"
     return right(
         "02-6", variant, seen=seen, held=held, all=len(factors), named=named, origin=origin(base)
+    )
+
+
+def _beyond_any_bucket(factors: Mapping[str, float]) -> bool:
+    """No bucket makes half the bytes slower or twice the arithmetic faster: the machine is busy."""
+    return (
+        effect(factors["half the bytes"]) == "about double"
+        or effect(factors["twice the arithmetic"]) == "about half"
     )
 
 

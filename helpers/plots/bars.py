@@ -125,7 +125,7 @@ def draw_ledger(
     ledgers = ledgers if isinstance(ledgers, Mapping) else {"measured": ledgers}
     ax = style.axes(ax, 1.9 + 0.5 * len(ledgers))
     books = {label: (list(_rows(book)), _left(book)) for label, book in ledgers.items()}
-    totals = {k: sum(s for _, s in rows) + left for k, (rows, left) in books.items()}
+    totals = {k: sum(s for _, s in rows) + ledgers[k].left_over_s for k, (rows, _) in books.items()}
     size, unit = style.scale(max(totals.values()), "s")
     end = max(max(t, sum(s for _, s in books[k][0])) for k, t in totals.items()) / size
     said, seen = [], set()
@@ -158,7 +158,7 @@ def draw_ledger(
     over = any(left < 0 for _, left in books.values())
     ax.set_xlim(0, end * (1.75 if over else 1.2))
     ax.set_xlabel(f"time ({unit})", fontsize=TEXT, color=INK)
-    style.legend(ax, columns=4)
+    style.legend(ax, columns=4, order=_PARTS)
     more = "left over: unexplained" if "left over" in seen else ""
     line = style.title(ax, title, device, origin, more, 74)
     style.describe(ax, f"{title} ({line}). {' '.join(said)}")

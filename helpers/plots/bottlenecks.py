@@ -66,10 +66,10 @@ def draw_buckets(
     ax.set_yticks(range(3), [label for _, label, _ in _BARS], fontsize=TEXT)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(2.55, -0.55)
-    ax.set_xlim(0, 1.5 * longest / size)
+    ax.set_xlim(0, 1.6 * longest / size)
     ax.set_xlabel(f"time alone ({unit})", fontsize=TEXT, color=INK)
     tie = second > CLOSE * longest
-    headline = f"{found}-bound" + (", but close: a measurement must decide" if tie else "")
+    headline = f"{found}-bound" + (", but close: measure" if tie else "")
     plural = "s" * (kernels != 1)
     given = (
         f"{style.quantity(flops, 'FLOP')} in {dtype}, {style.quantity(moved, 'B')}, "

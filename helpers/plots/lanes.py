@@ -16,6 +16,7 @@ ORDERS = tuple(permutations(KINDS))
 """The orders in which three unlabelled pictures can stand."""
 
 SPAN = 24.0  # drawn time, in units of one launch
+LATE = 1.2  # the gap that a late launch leaves
 ROOM = 17.0  # points above the first panel for its own headline
 
 
@@ -25,8 +26,8 @@ class Lane:
 
     ``launch``: what the host needs for each of ``kernels``; ``kernel``: how long each runs;
     ``moves`` and ``computes``: the share of a kernel's time in which either is busy. ``hiccup``:
-    after this kernel the host is late once. ``copy``: the host waits this long for a copy before
-    each kernel.
+    the launch after this kernel comes ``LATE`` too late. ``copy``: the host waits this long for a
+    copy before each kernel.
     """
 
     headline: str
@@ -57,7 +58,7 @@ _PARTS = (
     ("memory moves", dict(LEDGER["memory"], edgecolor=INK, linewidth=0.4)),
     ("units compute", dict(LEDGER["compute"], edgecolor=INK, linewidth=0.4)),
 )
-_WAITS = dict(facecolor=PAPER, edgecolor=GREY, hatch="..", linewidth=0.6)
+_WAITS = dict(facecolor=PAPER, edgecolor=GREY, linestyle="--", linewidth=1.1)
 
 
 def draw_lanes(kinds: Sequence[str] = KINDS) -> Any:
@@ -97,7 +98,7 @@ def _panels(lanes: Sequence[Lane], names: Sequence[str], title: str) -> list[Any
         style.describe(ax, whole + _words(name, lane, events))
         ax.spines["bottom"].set_visible(at == count - 1)
     boxes = "framed: one kernel"
-    waits = "; dotted: CPU waits" if any(lane.copy for lane in lanes) else ""
+    waits = "; dashed: CPU waits" if any(lane.copy for lane in lanes) else ""
     panels[-1].set_xlabel(f"time →   {boxes}{waits}", fontsize=TEXT, color=INK)
     return panels
 
@@ -110,11 +111,11 @@ def _draw(ax: Any, lane: Lane) -> list[tuple[float, float]]:
         if lane.copy:
             waits.append((max(host, free), max(host, free) + lane.copy))
             host = waits[-1][1]
+        if number == lane.hiccup + 1 and lane.hiccup:
+            host = free + LATE - lane.launch
         launches.append((host, host + lane.launch))
         host += lane.launch
         start = max(host, free)
-        if number == lane.hiccup + 1 and lane.hiccup:
-            start = free + 1.2
         free = start + lane.kernel
         kernels.append((start, free))
     for row, (_, look) in enumerate(_PARTS):

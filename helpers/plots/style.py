@@ -241,13 +241,16 @@ def spread_apart(centres: Sequence[float], gap: float, low: float, high: float) 
     return result
 
 
-def legend(ax: Any, columns: int = 1) -> Any:
-    """Put the legend below the axes, where it covers nothing."""
+def legend(ax: Any, columns: int = 1, order: Iterable[str] = ()) -> Any:
+    """Put the legend below the axes, where it covers nothing; labels in ``order`` come first."""
     from matplotlib.transforms import ScaledTranslation
 
     below = ScaledTranslation(0, -38 / 72, ax.figure.dpi_scale_trans)  # ticks and axis label
+    known = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    labels = dict.fromkeys([*(label for label in order if label in known), *known])
     return ax.legend(
-        loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=ax.transAxes + below,
+        [known[label] for label in labels], list(labels), loc="upper left",
+        bbox_to_anchor=(0, 0), bbox_transform=ax.transAxes + below,
         ncols=columns, fontsize=SMALL, labelcolor=INK, frameon=False, handlelength=2.6,
         handleheight=1.1, columnspacing=1.4, borderaxespad=0,
     )  # fmt: skip

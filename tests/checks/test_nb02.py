@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers import checks, devices
-from helpers.checks import nb02, nb04, whatifs
+from helpers.checks import nb02, whatifs
 from helpers.checks.engine import Context
 from helpers.evidence import Record
 from helpers.plots import lanes
@@ -134,6 +134,7 @@ def right_forms(context):
         ("02-4", calls("02-4", nb02.diagnose)),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace("another", "needs another"))),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).title() + " ")),
+        ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace(" ", "_"))),
         ("02-4", calls("02-4", lambda *a: nb02.diagnose(*a).replace("memory", "memory-bound"))),
         (
             "02-4",
@@ -211,8 +212,9 @@ def wrong_forms(context):
         ("02-5", {"matmul": "compute"}, "rows_missing"),
         ("02-5", nb02.PROGRAMS | {"tiny": 7}, "not_an_option"),
         ("02-5", ["compute", "memory", "overhead"], "not_a_table"),
-        ("02-6", done | {"bucket": "compute"}, "contradicted"),
-        ("02-6", done | {"bucket": other[done["bucket"]]}, "contradicted"),
+        ("02-6", done | {"bucket": "compute"}, "contradicted_compute"),
+        ("02-6", done | {"bucket": other[done["bucket"]]},
+         f"contradicted_{other[done['bucket']]}"),
         ("02-6", done | {"decided by": "twice the arithmetic"}, "other_decider"),
         ("02-6", done | {"bucket": "python"}, "not_an_option"),
         ("02-6", {"bucket": "memory"}, "rows_missing"),
@@ -259,6 +261,13 @@ def wrong_forms(context):
     rows += [("02-4", calls("02-4", rule), key) for key, rule in nb02.DIAGNOSE_MISTAKES.items()]
     rows += [
         ("02-4", calls("02-4", lambda *a: "memory"), "constant"),
+        ("02-4", calls("02-4", lambda *a: nb02.ANOTHER), "names_none"),
+        ("02-4", calls("02-4", lambda m, *a: nb02.diagnose(100 * m, *a)), "names_none"),
+        (
+            "02-4",
+            calls("02-4", lambda *a: nb02.diagnose(*a).replace("another test", "unclear")),
+            "not_an_option",
+        ),
         ("02-4", calls("02-4", lambda m, *a: "compute" if m > 0.01 else "memory"), "off"),
         ("02-4", calls("02-4", lambda *a: None), "returned_none"),
         ("02-4", [{"value": None}, *calls("02-4", nb02.diagnose)[1:]], "sometimes_none"),
@@ -391,6 +400,23 @@ def test_changes_that_move_nothing_settle_nothing(t4):
     assert outcome.next_step and outcome.expected
 
 
+@pytest.mark.parametrize(("bytes_", "arithmetic"), [(1.69, 2.62), (0.5, 0.6)])
+def test_factors_that_no_bucket_foretells_settle_nothing(t4, bytes_, arithmetic):
+    base = t4.measurement("02-6", "as it is").value["wall"]
+    edit(t4, "02-6", "half the bytes", wall=bytes_ * base)
+    edit(t4, "02-6", "twice the arithmetic", wall=arithmetic * base)
+    for bucket, change in whatifs.DECIDES.items():
+        outcome = checks.grade("02-6", {"bucket": bucket, "decided by": change}, t4)
+        assert outcome.state == "cannot_tell"
+
+
+def test_the_first_miss_does_not_give_the_answer_away(t4):
+    miss = checks.grade("02-6", verdict_on(t4) | {"bucket": "overhead"}, t4)
+    assert "memory" not in f"{miss.expected}{miss.likely}{miss.next_step}"
+    miss = checks.grade("02-7", rest(t4, 12.0), t4)
+    assert "whole step" not in f"{miss.expected}{miss.likely}"
+
+
 def test_a_compute_bound_stack_is_a_right_answer_too(t4):
     base = t4.measurement("02-6", "as it is").value["wall"]
     for label, factor in [("half the bytes", 1), ("twice the arithmetic", 2), ("one launch", 1)]:
@@ -444,14 +470,6 @@ def test_a_simulated_number_says_so_in_feedback(t4):
     t4.evidence.records = [dataclasses.replace(r, origin="simulated") for r in t4.evidence.records]
     for exercise, answer in answers.items():
         assert "(simulated)" in checks.grade(exercise, answer, t4).insight
-
-
-def test_the_what_ifs_mean_the_same_here_and_in_notebook_04():
-    assert (whatifs.WHAT_IFS, whatifs.EFFECTS) == (nb04.WHAT_IFS, nb04.EFFECTS)
-    for factor in (0.5, 0.74, 0.8, 1.0, 1.3, 1.5, 2.0):
-        assert whatifs.effect(factor) == nb04.effect(factor)
-        factors = dict.fromkeys(whatifs.WHAT_IFS, factor)
-        assert whatifs.supported(factors) == nb04.supported(factors)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,20 @@ def test_two_bars_of_nearly_one_length_are_no_clear_verdict():
     assert "but close" not in plots.alt_text(clear.figure)
 
 
+@pytest.mark.parametrize("bucket", ["compute", "memory", "overhead"])
+def test_no_word_of_the_bars_is_cut_at_the_edge(bucket):
+    roof = datasheet(get("a100_80_sxm"))
+    share = dict.fromkeys(("compute", "memory", "overhead"), 0.9) | {bucket: 1.0}
+    flops, moved = share["compute"] * roof.rates["fp16"], share["memory"] * roof.bandwidth
+    kernels = round(share["overhead"] * 1e5)
+    ax = plots.draw_buckets(None, flops, moved, kernels, roof, host_per_op=1e-5)
+    fig = ax.figure
+    fig.draw_without_rendering()
+    assert "but close" in plots.alt_text(fig)
+    for text in [*ax.texts, ax.title, ax._left_title]:
+        assert text.get_window_extent().x1 <= fig.bbox.width, text.get_text()
+
+
 def test_without_an_own_cost_the_host_pays_the_published_one():
     ax = plots.draw_buckets(None, 1e6, 1e4, 100, device=get("t4"))
     assert bars(ax)["overhead"] == pytest.approx(3.2)  # ms
@@ -115,6 +129,17 @@ def test_the_unlabelled_pictures_stand_in_the_order_of_their_series(series):
             assert ("memory moves 100%" in words) == (kind == "memory")
 
 
+def test_a_late_launch_has_its_gap_and_no_kernel_starts_before_its_launch_ends():
+    for ax in plots.draw_unlabelled_lanes(0):
+        queue = next(c for c in ax.collections if c.get_gid() != "kernel")
+        ends = sorted(path.get_extents().x1 for path in queue.get_paths())
+        starts = [a for a, _ in kernels(ax)]
+        assert len(ends) == len(starts)
+        assert all(e <= s + 1e-9 for e, s in zip(ends, starts, strict=True))
+        gaps = [s for (_, e), (s, _) in itertools.pairwise(kernels(ax)) if s > e + 1e-9]
+        assert all(any(abs(e - s) < 1e-9 for e in ends) for s in gaps), "a gap without a reason"
+
+
 def test_an_unknown_series_is_refused():
     with pytest.raises(ValueError, match="6 series"):
         plots.draw_unlabelled_lanes(6)
@@ -123,6 +148,7 @@ def test_an_unknown_series_is_refused():
 def test_the_fourth_picture_waits_for_a_copy():
     (ax,) = plots.draw_lanes(["copies"])
     assert idle(ax) > 0.5 and "CPU waits" in ax.get_xlabel()
+    assert "dashed" in ax.get_xlabel(), "dots are the look of the units"
     assert "none of the three" in plots.alt_text(ax.figure)
 
 
