@@ -246,6 +246,7 @@ def wrong_forms(context):
         ("05-5", 0.0035, "not_a_function"),
         ("05-5", notes()[:2], "not_a_function"),
         ("05-7", honest(context, **{"ms per call": total / calls * 1e3}), "compiler_in"),
+        ("05-7", honest(context, **{"ms per call": total / (calls - 1) * 1e3}), "only_the_count"),
         ("05-7", honest(context, **{"ms per call": (total - first) / calls * 1e3}),
          "one_call_too_many"),
         ("05-7", honest(context, **{"ms per call": (total - first) / (calls - 1)}), "seconds"),
