@@ -139,6 +139,8 @@ def right_forms(context):
         ("05-5", notes(steady=0.99, slow_start=0.99, slow_last=0.98)),
         ("05-5", notes(steady={"value": np.float32(3.6e-3)})),
         ("05-5", notes(steady={"idle": 0, "calls": 14})),  # events: everything queued at once
+        ("05-5", notes(steady={"calls": 63}, slow_start=4.5)),  # a trimmed mean of many
+        ("05-5", notes(steady={"value": 7.1e-3, "true": 7e-3, "saw": 7e-3})),  # a longer kernel
         ("05-5", notes(fails={"error": "ValueError: my stopwatch gave up"})),
         ("05-6", dict(nb05.FAULTS)),
         ("05-6", {k: v.upper() for k, v in nb05.FAULTS.items()}),
@@ -200,6 +202,7 @@ def wrong_forms(context):
         ("05-3", clocks(context, naive=waited), "naive_waits"),
         ("05-3", clocks(context, synchronize=waited / 1e3), "in_seconds"),
         ("05-3", clocks(context, synchronize=waited * 1e3), "in_microseconds"),
+        ("05-3", clocks(context, synchronize=30 * waited), "waited_too_long"),
         ("05-3", clocks(context, events=good["events"] / 1e3), "events_in_seconds"),
         ("05-3", clocks(context, events=0.02 * waited), "events_around_nothing"),
         ("05-3", clocks(context, events=3 * waited), "events_too_long"),
@@ -230,6 +233,9 @@ def wrong_forms(context):
         ("05-5", notes(slow_last_but_one=0.3, slow_last=37), "one_repeat"),
         ("05-5", notes(slow_last=0.4), "unsteady"),
         ("05-5", notes(slow_start=4.1), "no_warm_up"),
+        ("05-5", notes(steady={"calls": 50}, slow_start=8), "no_warm_up"),
+        ("05-5", notes(steady=1.01, slow_last_but_one={"value": 3.54e-3, "true": 2.6e-3},
+                       slow_last=1.01, slow_start=1.01), "constant"),
         ("05-5", notes(fails={"value": 0.0, "error": ...} | {"kind": "fails"}), "swallows"),
         ("05-5", notes(steady={"calls": 0, "value": 0.003}), "never_called"),
         ("05-5", notes(steady={"value": None}), "returned_none"),
@@ -240,6 +246,7 @@ def wrong_forms(context):
         ("05-5", 0.0035, "not_a_function"),
         ("05-5", notes()[:2], "not_a_function"),
         ("05-7", honest(context, **{"ms per call": total / calls * 1e3}), "compiler_in"),
+        ("05-7", honest(context, **{"ms per call": total / (calls - 1) * 1e3}), "only_the_count"),
         ("05-7", honest(context, **{"ms per call": (total - first) / calls * 1e3}),
          "one_call_too_many"),
         ("05-7", honest(context, **{"ms per call": (total - first) / (calls - 1)}), "seconds"),
@@ -410,6 +417,15 @@ def test_two_batches_may_be_right_where_both_times_nearly_agree(t4):
     for n in (near, 2 * near):
         assert checks.grade("05-8", n, t4).state == "right"
     assert checks.grade("05-8", 4 * near, t4).key == "not_the_first"
+
+
+def test_on_a_model_that_repeats_itself_one_batch_is_right(t4):
+    t4.evidence.records = [dataclasses.replace(r, origin="simulated") for r in t4.evidence.records]
+    near = full(t4)
+    t4.measurement("05-8", f"{near} rows").value["samples"][:] = [1.14 * HOST] * 5
+    assert checks.grade("05-8", near, t4).state == "right"
+    assert checks.grade("05-8", 2 * near, t4).key == "not_the_first"
+    assert checks.grade("05-8", near // 2, t4).key == "still_dry"
 
 
 def test_a_queue_that_is_always_dry_cannot_be_told(t4):

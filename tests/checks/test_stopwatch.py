@@ -97,6 +97,33 @@ RIGHT = {
     "a percentile": lambda fn: sorted(samples(fn))[3],
     "a timer": lambda fn: benchmark.Timer("fn()", globals={"fn": fn}).blocked_autorange().median,
 }
+
+
+def budget(fn, seconds, average=statistics.median):
+    """As many timed calls as fit into so many seconds."""
+    times = []
+    for _ in range(3):
+        fn()
+    wait()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        times.append(clocked(fn))
+    return average(times)
+
+
+def trimmed(fn):
+    times = sorted(samples(fn, times=60))[15:45]
+    return sum(times) / len(times)
+
+
+RIGHT |= {
+    "a budget of seconds": lambda fn: budget(fn, 0.3),
+    "a small budget": lambda fn: budget(fn, 0.06),
+    "a trimmed mean of many": trimmed,
+    "a median of blocks": lambda fn: statistics.median(block(fn, 3) / 3 for _ in range(11)),
+    "a tensor": lambda fn: torch.tensor(samples(fn)).median(),
+    "nanoseconds divided": lambda fn: statistics.median(events(fn)) * 1e6 / 1e9,
+}
 WRONG = {
     "no_wait": lambda fn: statistics.median(samples(fn, before=False, after=False)),
     "waits_before": lambda fn: statistics.median(samples(fn, after=False)),
@@ -112,6 +139,16 @@ WRONG = {
     "never_called": lambda fn: 0.0035,
     "raised": lambda fn: fn(1),
 }
+MORE_WRONG = [
+    ("mean", lambda fn: statistics.fmean(samples(fn, times=100))),
+    ("mean", lambda fn: statistics.fmean(samples(fn, times=300))),
+    ("mean", lambda fn: budget(fn, 0.3, statistics.fmean)),
+    ("mean", lambda fn: max(samples(fn))),
+    ("no_warm_up", lambda fn: statistics.median(samples(fn, warm=0, times=50))),
+    ("no_warm_up", lambda fn: statistics.median(samples(fn, warm=0, times=101))),
+    ("constant", lambda fn: fn() or wait() or 0.0066),
+    ("minimum", lambda fn: min(samples(fn, times=100))),
+]
 
 
 @pytest.fixture
@@ -134,6 +171,14 @@ def test_every_way_to_do_it_right_passes(name, card):
 @pytest.mark.parametrize("key", WRONG)
 def test_every_wrong_stopwatch_is_named(key, card):
     outcome = graded(WRONG[key], CARD)
+    assert outcome.key == key, outcome
+    assert outcome.fraction < 1 and outcome.next_step
+
+
+@pytest.mark.parametrize("row", range(len(MORE_WRONG)))
+def test_many_calls_hide_no_mistake(row, card):
+    key, stopwatch_of_a_learner = MORE_WRONG[row]
+    outcome = graded(stopwatch_of_a_learner, CARD)
     assert outcome.key == key, outcome
     assert outcome.fraction < 1 and outcome.next_step
 
@@ -204,7 +249,19 @@ def test_the_odd_calls_are_the_last_two_and_the_slow_ones_the_first_half():
     assert [round(at(i) * 1e3, 3) for i in (10, 11, 12)] == [1, 25, 0.3]
     at = stopwatch.lengths("slow start", 1e-3, 12)
     assert [at(i) for i in (7, 8)] == [8e-3, 1e-3]
-    assert stopwatch.lengths("slow last", 4e-3, 100)(100) == stopwatch.LONGEST_ODD
+    odd = stopwatch.LONGEST_ODD
+    at = stopwatch.lengths("slow last", 4e-3, 100)  # one slow call would be lost in a mean of 100
+    assert [at(i) for i in (94, 95, 96, 100, 101)] == [4e-3, 1.2e-3, odd, odd, 4e-3]
+    at = stopwatch.lengths("slow last", 4e-3, 100, tool=True)
+    assert [at(i) for i in (98, 99, 100)] == [4e-3, 1.2e-3, odd]
+    at = stopwatch.lengths("slow start", 1e-3, 12, fixed=False)
+    assert [at(i) for i in (3, 4)] == [8e-3, 1e-3]
+
+
+def test_no_one_number_fits_all_kernels():
+    for seed in range(50):
+        first, *others = (length for _, length in stopwatch.probes(seed))
+        assert first > 1.3 * max(others)
 
 
 def test_kernels_differ_between_learners():
