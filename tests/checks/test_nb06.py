@@ -392,6 +392,23 @@ def test_the_first_miss_does_not_give_the_answer_away(t4):
         assert "memory" not in f"{said.expected} {said.likely} {said.next_step}"
 
 
+def test_feedback_names_the_entry_that_it_is_about(t4):
+    for value in (None, math.nan, "fast", [1, 2], 1e-9):
+        outcome = checks.grade("06-5", plain(fit_of(t4, flat_ms=value)), t4)
+        assert outcome.have.startswith("flat_ms: "), value
+        outcome = checks.grade("06-10", plain(fits(t4) | {"A100": value}), t4)
+        assert outcome.have.startswith("A100: "), value
+
+
+def test_the_median_of_other_points_is_not_the_flat_part(t4):
+    """On a T4 the batches from 16 on have a median only 4 % above that of the first four."""
+    times = [t for _, t in nb06.curve(t4, "06-5", "weights")]
+    flat = sorted(times[4:])[len(times[4:]) // 2] * 1e3
+    assert checks.grade("06-5", plain(fit_of(t4, flat_ms=flat)), t4).fraction == pytest.approx(
+        2 / 3
+    )
+
+
 @pytest.mark.parametrize("value", [64, 64.0, "64", None])
 def test_a_prediction_in_place_of_the_fit_is_named(t4, value):
     t4.evidence.add(Record("06-5", "prediction", value, label="knee"))
