@@ -131,7 +131,7 @@ def draw_batch(
         top,
         f"{head} ({line}). Time of one decode step against the batch, both axes logarithmic. "
         f"The weights alone take {style.quantity(alone[0], 's')} up to a batch of "
-        f"{style.number(knee)}, then their arithmetic decides. "
+        f"{style.number(round(knee))}, then their arithmetic decides. "
         + (f"With the cache a step takes {style.quantity(whole[0], 's')} at batch 1 and "
            f"{style.quantity(whole[-1], 's')} at {inside[-1]:,}. " if inside else "")
         + (f"Beyond {fits:,} sequences the memory is full." if fits < MOST else ""),
@@ -192,7 +192,7 @@ def _marks(ax: Any, knee: float, fits: int) -> None:
     if 1 <= knee <= MOST:
         ax.axvline(knee, color=INK, linestyle=(0, (1, 2)), linewidth=1.4, gid="knee")
         left = knee < fits < 8 * knee  # else the label would lie across the wall
-        ax.annotate(f"ridge: {style.number(knee)} rows", (knee, 1),
+        ax.annotate(f"knee: {style.number(round(knee))} rows", (knee, 1),
                     xycoords=("data", "axes fraction"), xytext=(-4 if left else 4, -17),
                     textcoords="offset points", ha="right" if left else "left", va="top",
                     fontsize=SMALL, color=INK,

@@ -15,8 +15,8 @@
 # %% [markdown]
 # # 06 · Batch size: why is a bigger batch sometimes free?
 #
-# **50 minutes**, ten of them for a written answer, and an optional second sitting of 15. You will be
-# able to
+# **60 minutes**, ten of them for a written answer, and an optional second sitting of 15. Half-way,
+# after section 4, is a good place for a break. You will be able to
 #
 # - say what a batch shares and what it cannot share,
 # - compute the batch at which a layer stops being free, and find it in a measurement,
@@ -188,7 +188,7 @@ for key in ("t4", "l4", "a100_80_sxm", "h100_sxm"):
     card = devices.get(key)
     rate = card.peak["fp16"]
     knee = batch_knee(card.bandwidth, rate, 4096, 4096, 2)
-    if isinstance(knee, float):
+    if isinstance(knee, (int, float)):
         print(f"{card.name:15} datasheet ridge {rate / card.bandwidth:4.0f} FLOP/byte, "
               f"knee of a 4096 x 4096 layer {knee:4.0f} rows")
 
@@ -202,7 +202,7 @@ width = 1024 if gpu.cpu else 4096
 knees = {}
 for roof in lab.roofs():
     knee = batch_knee(roof.bandwidth, roof.rates[dtype], width, width, gpu.itemsize)
-    if isinstance(knee, float):
+    if isinstance(knee, (int, float)):
         knees[roof.label] = knee
         print(f"{roof.label:20} {roof.bandwidth / 1e9:6,.0f} GB/s  {roof.rates[dtype] / 1e12:6,.2f} "
               f"TFLOP/s  knee at {knee:4.0f} rows   ({roof.origin})")
@@ -217,14 +217,17 @@ for roof in lab.roofs():
 #
 # So we take three precautions:
 #
-# - **Twelve matrices in turn**, 403 MB. When the first is needed again, it has long left the cache.
-#   (Twelve is no accident: one layer of Llama-2-7B holds 12.06 times as many weights as one
+# - **Twelve matrices in turn**, 403 MB on a GPU. When the first is needed again, it has long left the
+#   cache. (Twelve is no accident: one layer of Llama-2-7B holds 12.06 times as many weights as one
 #   4096 × 4096 matrix.)
 # - **A CUDA graph**, so that no launch can hide anything. Cold runs on top, as always.
-# - **No `torch.compile`.** It would compile anew for each batch, and after eight sizes of one
-#   function it silently stays eager. (`lab.sweep` resets it between sizes, for that reason.)
+# - **No `torch.compile`.** Batches of one curve should run the same code, and it compiles again when
+#   a shape is new. Told to do so for each size (`dynamic=False`), it gives up after eight of them and
+#   goes on in eager mode: a line in the log, and no error. (So `lab.sweep` resets it between sizes.)
 #
-# Random numbers, too: on zeros a GPU draws less power, and can run faster.
+# Random numbers, too: on zeros a GPU draws less power, and can run faster. (A CPU gets smaller
+# matrices, which may stay in its cache, and other programs beside them. Its lines can look different
+# from what the text says about a GPU.)
 # <!-- derived: 33.6 MB; 403 MB -->
 
 # %%
@@ -304,10 +307,10 @@ if swept:
 # twice as cheap. On the right it lies on the arithmetic. Twice the rows, twice the time. Between
 # them there is nothing but the change from one to the other.
 #
-# If you run on a simulated card: the dashed line and the model are the same two formulas, so they
-# agree. What you check there is your own reasoning. On a real card look for what the dashed line
-# does not know: steps, where a batch does not fill a whole tile of the matrix unit, and a card
-# that slows down while it is hot.
+# If you run on a simulated card: the dashed line and the model are the same two formulas, and the
+# model adds about a microsecond per kernel, which shows on a fast card. What you check there is your
+# own reasoning. On a real card look for what the dashed line does not know: steps, where a batch
+# does not fill a whole tile of the matrix unit, and a card that slows down while it is hot.
 #
 # **06-5.** Fit two straight lines, by hand.
 #
@@ -335,8 +338,8 @@ if isinstance(found, (int, float)) and found > 0:
     lab.outcome("06-5", "knee", found)
 
 # %% [markdown]
-# The fit comes out a little below `batch_knee`. Two straight lines do not know that the flat part
-# is not quite flat: every row moves itself, in and out.
+# Expect the fit a little below `batch_knee`. Two straight lines do not know that the flat part is not
+# quite flat: every row moves itself, in and out. (On a real card steps and heat move it as well.)
 #
 # Does a batch change the answer? It must not, up to rounding. The rows never meet.
 
@@ -353,7 +356,8 @@ print("eight rows together and one by one, same values:", torch.allclose(togethe
 # You double the batch of a program you do not know, and the time grows by a tenth. Which bucket is
 # it in? Here are two such programs. Both multiply small batches by matrices, in plain eager mode.
 # `wide` has two matrices and `narrow` has 24. The first four lines are the GPU's own time. The last
-# two are the wall time of a loop of calls, the CPU included: what you would notice.
+# two are the wall time of a loop of calls, the CPU included: what you would notice. (On a CPU all six
+# are wall time.)
 
 # %%
 programs = {"wide": (4096 if gpu.cpu else 16384, 2), "narrow": (128, 24)}
@@ -440,8 +444,8 @@ verdict = {"wide": "memory", "narrow": "overhead"}
 lab.check("06-7", verdict)
 
 # %% [markdown]
-# Both were flat, and a larger batch is good for both. What you should do *next* differs: one wants
-# fewer bytes, the other fewer launches.
+# Waiting for bytes or for launches: a larger batch is good for both. What you should do *next*
+# differs: one wants fewer bytes, the other fewer launches.
 #
 # ## 5 · The bytes that nobody shares
 #
@@ -525,10 +529,10 @@ for tokens in (0, 128, 256, 1024, 4096):
 
 # %% [markdown]
 # As the batch grows, the weights are shared so widely that they no longer count. What is left per
-# token is its own arithmetic over its own cache. From a context of about 256 tokens on, that is no
-# longer enough to reach compute: on no card of this course within its memory. (Models in
-# which several heads share keys and values have a smaller cache. For them the bend lies further
-# right.)
+# token is its own arithmetic over its own cache. At 256 tokens and more, no batch that fits into the
+# memory makes this step compute-bound, on any card of this course. (On some, 128 tokens are too many
+# already. Models in which several heads share keys and values have a smaller cache. For them the
+# bend lies further right.)
 #
 # ## 6 · The other wall
 #
@@ -553,8 +557,9 @@ def largest_batch(memory, weights, kv_per_token, context, share):
 lab.check("06-9", largest_batch)
 
 # %% [markdown]
-# **06-10.** Llama-2-7B in fp16 on a T4, sold as 16 GB, and on an A100 of 80 GB (GB: 1e9 bytes).
-# Your context and your share of the memory are printed below. How many sequences fit?
+# **06-10.** Llama-2-7B in fp16 on a T4, sold as 16 GB, and on an A100 of 80 GB. Count both as sold,
+# in GB of 1e9 bytes. Your context and your share of the memory are printed below. How many sequences
+# fit?
 # <!-- derived: 16 GB; 80 GB -->
 
 # %%
@@ -574,7 +579,7 @@ lab.check("06-10", fits)
 # Both walls in one figure. Find a card, a context and a width of the weights for which
 #
 # - the memory ends before the bend is even visible,
-# - the ridge lies inside the memory, and yet the step bends long before it.
+# - the knee of the weights lies inside the memory, and yet the step bends long before it.
 #
 # (Calculated from datasheets for all cards, so that they can be compared. `int8` and `int4` weights
 # are a shorter trip and leave more room; their arithmetic and the cache stay fp16 here.)
@@ -585,7 +590,8 @@ explore.batch(gpu, context=256)
 # %% [markdown]
 # ## 7 · The question
 #
-# *Why does a bigger batch sometimes cost almost no latency?* First its parts, then your own words.
+# *Why does a bigger batch sometimes cost almost no latency?* "Sometimes" is half of the answer. First
+# its parts, then your own words.
 #
 # **06-11.** Choose one of the options for each entry.
 #

@@ -172,6 +172,8 @@ def wrong_forms(context):
         ("06-1", 3.98, "half_rate"),
         ("06-1", 1 / 7.97, "inverted"),
         ("06-1", 1, "one_row"),
+        ("06-1", 8 / 3, "square_rows"),
+        ("06-1", 2048, "no_weights"),
         ("06-1", 7969, "times_1000"),
         ("06-1", 100, "off"),
         ("06-1", None, "none"),
@@ -189,6 +191,7 @@ def wrong_forms(context):
         ("06-5", fit | {"per_row_us": fit["per_row_us"] / 1e6}, "seconds"),
         ("06-5", fit | {"per_row_us": (points[-1][1] - points[-2][1]) * 1e6}, "per_doubling"),
         ("06-5", fit | {"knee": 256.0 if fit["knee"] < 240 else 512.0}, "grid_above"),
+        ("06-5", fit | {"knee": points[-1][1] / points[0][1]}, "ratio"),
         ("06-5", fit | {"knee": fit["knee"] * 1.3}, "off"),
         ("06-5", fit | {"knee": fit["knee"] * 1000}, "times_1000"),
         ("06-5", fit | {"knee": None}, "none"),
@@ -208,7 +211,8 @@ def wrong_forms(context):
         ("06-7", {"wide": "memory"}, "rows_missing"),
         ("06-10", mine | {"A100": fits(context, share=1)["A100"]}, "no_share"),
         ("06-10", mine | {"A100": fits(context, weights=0)["A100"]}, "no_weights"),
-        ("06-10", mine | {"A100": mine["A100"] + 1}, "rounded_up"),
+        ("06-10", {k: v + 1 for k, v in mine.items()}, "rounded_up"),
+        ("06-10", fits(context, weights=inference.model().step_weights), "step_weights"),
         ("06-10", fits(context, memory=lambda m: m / 1e9 * 2**30), "gib"),
         ("06-10", fits(context, kv_per_token=2**14), "one_layer"),
         ("06-10", mine | {"A100": fits(context, kv_per_token=2**18)["A100"]}, "keys_only"),
@@ -280,6 +284,20 @@ def test_the_case_has_no_answer_on_the_edge(seed):
         left = case["share"] * memory - llama.weights
         exact = left / (llama.kv_bytes * case["context"])
         assert abs(exact - round(exact)) > 1e-3 or exact < 0, (case, exact)
+
+
+def test_one_too_many_asks_for_the_embedding_only_where_it_explains_the_count():
+    llama, keys = inference.model(), set()
+    for seed in range(40):
+        where = learner("t4", [])
+        where.evidence.seed = seed
+        mine = fits(where)
+        read = fits(where, weights=llama.step_weights)
+        outcome = checks.grade("06-10", plain(read), where)
+        assert outcome.key == ("right" if read == mine else "step_weights")
+        more = {"T4": mine["T4"], "A100": mine["A100"] + 1}
+        keys.add(checks.grade("06-10", plain(more), where).key)
+    assert keys >= {"rounded_up", "step_weights"}  # and, at long contexts, no_share
 
 
 def test_some_learners_find_that_nothing_fits():
@@ -360,6 +378,58 @@ def test_the_verdict_follows_the_learners_own_times():
         assert checks.grade("06-7", VERDICT | {"narrow": bucket}, both).state == "right"
     turned = learner("h100_sxm", trials({"wide": (0.2, 0.9), "narrow": (0.1, 1.0)}))
     assert checks.grade("06-7", VERDICT, turned).key == "not_memory"
+
+
+def test_the_first_miss_does_not_give_the_answer_away(t4):
+    """A fit or a verdict is the learner's own: feedback says what it is, not how much."""
+    fit = fit_of(t4)
+    for name in nb06.FIT:
+        said = checks.grade("06-5", plain(fit | {name: fit[name] * 1.3}), t4)
+        assert f"{fit[name]:,.4g}" not in f"{said.expected} {said.likely} {said.next_step}"
+        assert repr(name) in said.expected and nb06.RULES[name] in said.expected
+    for wrong in ("compute", "overhead"):
+        said = checks.grade("06-7", VERDICT | {"wide": wrong}, t4)
+        assert "memory" not in f"{said.expected} {said.likely} {said.next_step}"
+
+
+def test_feedback_names_the_entry_that_it_is_about(t4):
+    for value in (None, math.nan, "fast", [1, 2], 1e-9):
+        outcome = checks.grade("06-5", plain(fit_of(t4, flat_ms=value)), t4)
+        assert outcome.have.startswith("flat_ms: "), value
+        outcome = checks.grade("06-10", plain(fits(t4) | {"A100": value}), t4)
+        assert outcome.have.startswith("A100: "), value
+
+
+def test_the_median_of_other_points_is_not_the_flat_part(t4):
+    """On a T4 the batches from 16 on have a median only 4 % above that of the first four."""
+    times = [t for _, t in nb06.curve(t4, "06-5", "weights")]
+    flat = sorted(times[4:])[len(times[4:]) // 2] * 1e3
+    assert checks.grade("06-5", plain(fit_of(t4, flat_ms=flat)), t4).fraction == pytest.approx(
+        2 / 3
+    )
+
+
+@pytest.mark.parametrize("value", [64, 64.0, "64", None])
+def test_a_prediction_in_place_of_the_fit_is_named(t4, value):
+    t4.evidence.add(Record("06-5", "prediction", value, label="knee"))
+    outcome = checks.grade("06-5", plain(fit_of(t4, knee=65)), t4)
+    assert (outcome.key == "predicted") == isinstance(value, (int, float))
+    outcome = checks.grade("06-5", plain(fit_of(t4)), t4)
+    assert outcome.state == "right"
+
+
+def test_the_slope_over_the_whole_curve_is_named(t4):
+    """Seen where the flat part is a large share of the largest batch's time."""
+    records = swept(devices.get("l4"), BATCHES[:10])
+    where = learner("l4", records)
+    points = nb06.curve(where, "06-5", "weights")
+    (b1, t1), (b2, t2) = points[0], points[-1]
+    slopes = {"whole_slope": (t2 - t1) / (b2 - b1), "mean_cost": t2 / b2}
+    for key, slope in slopes.items():
+        answer = plain(fit_of(where, per_row_us=slope * 1e6))
+        assert checks.grade("06-5", answer, where).key in (key, "right"), key
+    assert checks.grade("06-5", plain(fit_of(where, per_row_us=slopes["whole_slope"] * 1e6)),
+                        where).key == "whole_slope"  # fmt: skip
 
 
 def test_tests_that_move_nothing_settle_nothing():

@@ -75,7 +75,7 @@ def test_the_curves_are_those_of_the_inference_arithmetic():
     assert free[-1] / free[0] == 111
 
 
-def test_the_weights_are_flat_to_the_ridge_and_double_with_the_batch_after():
+def test_the_weights_are_flat_to_the_knee_and_double_with_the_batch_after():
     top, _ = plots.draw_batch(128, "fp16", "h200")
     alone = dict(zip(*lines(top)["the weights alone"].get_data(), strict=True))
     assert alone[1] == alone[128] and alone[1024] == pytest.approx(2 * alone[512])
@@ -83,7 +83,7 @@ def test_the_weights_are_flat_to_the_ridge_and_double_with_the_batch_after():
     assert knee == pytest.approx(206, abs=1) and alone[knee] == pytest.approx(alone[1])
 
 
-def test_shorter_weights_are_a_shorter_trip_and_an_earlier_ridge():
+def test_shorter_weights_are_a_shorter_trip_and_an_earlier_knee():
     knees = {}
     for weights in ("fp16", "int8", "int4"):
         top, _ = plots.draw_batch(128, weights, "h200")
@@ -154,3 +154,11 @@ def test_a_narrow_log_axis_has_more_than_one_label():
 
 def test_contexts_are_those_of_the_explorer():
     assert list(CONTEXTS) == sorted(CONTEXTS) and len(CONTEXTS) == 7
+
+
+def test_the_knee_is_named_in_whole_rows():
+    """The ridge point is in FLOP per byte; what the figure marks is a batch."""
+    top, bottom = plots.draw_batch(128, "int4", "h200")
+    for ax in (top, bottom):
+        said = [t.get_text() for t in ax.texts if "rows" in t.get_text()]
+        assert said == ["knee: 52 rows"]
