@@ -9,7 +9,6 @@ from typing import Any
 
 from helpers.checks.engine import Context, Outcome, Wrong, exercise, right
 from helpers.checks.reading import (
-    choice,
     expect_calls,
     expect_choices,
     expect_letter,
@@ -25,7 +24,7 @@ from helpers.checks.records import (
     possible,
     wall,
 )
-from helpers.checks.whatifs import BUCKETS, DECIDES, WHAT_IFS, effect, supported
+from helpers.checks.whatifs import BUCKETS, SPELLINGS, WHAT_IFS, bare, bucket, falsified
 from helpers.facts import fact
 
 NOTEBOOK = "02"
@@ -90,7 +89,7 @@ def three_timelines(answer: Any, context: Context) -> Outcome:
     """A third of the points per panel; the first wrong one is explained."""
     wanted = dict(zip(PANELS, ORDERS[context.case("02-3")["series"]], strict=True))
     cells = table(answer, PANELS)
-    picked = {name: _bucket(cells[name], name) for name in PANELS}
+    picked = {name: bucket(cells[name], name) for name in PANELS}
     wrong = [name for name in PANELS if picked[name] != wanted[name]]
     if not wrong:
         return right("02-3")
@@ -103,23 +102,6 @@ def three_timelines(answer: Any, context: Context) -> Outcome:
         panel=first,
     )  # fmt: skip
 
-
-def _bucket(cell: Any, entry: str = "") -> str:
-    """A bucket's name; "memory-bound" and "bandwidth" mean the same as "memory"."""
-    if isinstance(cell, str):
-        cell = _SPELLINGS.get(_bare(cell), cell)
-    return choice(cell, BUCKETS, entry)
-
-
-def _bare(word: str) -> str:
-    return word.strip().lower().replace("-", " ").replace("_", " ").removesuffix("bound").strip()
-
-
-_SPELLINGS = {
-    **{name: name for name in BUCKETS},
-    **dict.fromkeys(("bandwidth", "memory bandwidth"), "memory"),
-    "host": "overhead",
-}
 
 # ---------------------------------------------------------------- the rule as code
 
@@ -238,12 +220,12 @@ def _four(value: float) -> float:
 
 def _verdict(said: str) -> str:
     """The bucket or "another test" that a returned text stands for; Wrong if it is none."""
-    bare = _bare(said)
-    if bare in _ANOTHER:
+    word = bare(said)
+    if word in _ANOTHER:
         return ANOTHER
-    if bare not in _SPELLINGS:
+    if word not in SPELLINGS:
         raise Wrong("not_an_option", have=repr(said)[:60], options=", ".join((*BUCKETS, ANOTHER)))
-    return _SPELLINGS[bare]
+    return SPELLINGS[word]
 
 
 def _same_verdict(got: str, wanted: str) -> bool:
@@ -275,7 +257,7 @@ PROGRAMS = {"matmul": "compute", "relu": "memory", "tiny": "overhead"}
 def three_programs(answer: Any, context: Context) -> Outcome:
     """The bucket of each program. What it is made of decides; the times must be possible."""
     cells = table(answer, tuple(PROGRAMS))
-    picked = {name: _bucket(cells[name], name) for name in PROGRAMS}
+    picked = {name: bucket(cells[name], name) for name in PROGRAMS}
     took = {}
     for name in PROGRAMS:
         record = measured(context, "02-5", name)
@@ -342,47 +324,9 @@ def _explained(
 
 @exercise("02-6", predicts=("bucket", *WHAT_IFS))
 def falsify(answer: Any, context: Context) -> Outcome:
-    """Half for a bucket that the what-ifs support, half for the what-if that decided it.
-
-    The predictions are told and cost nothing: else it would pay to predict after measuring.
-    """
-    cells = table(answer, ("bucket", "decided by"))
-    picked = _bucket(cells["bucket"], "bucket")
-    decider = choice(cells["decided by"], WHAT_IFS, "decided by")
     base = measured(context, "02-6", "as it is")
     possible(base.value["work"]["bytes_ideal"] / wall(base), peak_bandwidth(base, context))
-    factors = {
-        name: wall(record) / wall(base)
-        for name in WHAT_IFS
-        if (record := context.measurement("02-6", name))
-    }
-    if not {"half the bytes", "twice the arithmetic"} <= set(factors):
-        raise Wrong("not_measured", have="no what-ifs yet")
-    seen = ", ".join(f"{name}: x{factor:.2f}" for name, factor in factors.items())
-    left = supported(factors)
-    if not left or _beyond_any_bucket(factors):
-        raise Wrong("unclear", state="cannot_tell", have=seen)
-    if picked not in left:
-        raise Wrong(f"contradicted_{picked}", have=f"{picked!r}; but {seen}")
-    if decider != DECIDES[picked]:
-        raise Wrong("other_decider", fraction=0.5, have=f"{picked!r}, decided by {decider!r}",
-                    bucket=picked)  # fmt: skip
-    predicted = {name: context.prediction("02-6", name) for name in factors}
-    held = sum(bool(p) and p.value == effect(factors[n]) for n, p in predicted.items())
-    first = context.prediction("02-6", "bucket")
-    named = str(first.value) if first else "nothing"
-    variant = "held" if held == len(factors) and named == picked else "missed"
-    return right(
-        "02-6", variant, seen=seen, held=held, all=len(factors), named=named, origin=origin(base)
-    )
-
-
-def _beyond_any_bucket(factors: Mapping[str, float]) -> bool:
-    """No bucket makes half the bytes slower or twice the arithmetic faster: the machine is busy."""
-    return (
-        effect(factors["half the bytes"]) == "about double"
-        or effect(factors["twice the arithmetic"]) == "about half"
-    )
+    return falsified("02-6", answer, context, wall)
 
 
 # ---------------------------------------------------------------- the public case
@@ -400,7 +344,7 @@ def the_rest_of_39_ms(answer: Any, context: Context) -> Outcome:
     moved = fact("model.llama2_7b.decode_weights").value
     memory = moved / fact("device.a100_80_sxm.bandwidth").value
     each = step / operations * 1e6
-    here = _bucket(cells["here"], "here")
+    here = bucket(cells["here"], "here")
     expect_number(
         cells["us per operation"],
         each,
