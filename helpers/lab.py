@@ -15,7 +15,7 @@ from helpers import prediction as pr
 from helpers.answers import of_function, untouched
 from helpers.checks.engine import FORM
 from helpers.checks.feedback import as_html, as_text
-from helpers.measuring import ceiling, kernels, measure, roofs, soak, sweep
+from helpers.measuring import as_graph, ceiling, kernels, measure, roofs, soak, sweep
 from helpers.output import explain_missing_names, publish
 from helpers.session import LabError, Machine
 from helpers.showing import compare, ledger, outcome, predicted, reveal, show_table
@@ -24,9 +24,9 @@ from helpers.telling import SECONDS, cell, tell
 from helpers.timing import seconds
 
 __all__ = [
-    "LabError", "Machine", "case", "ceiling", "check", "compare", "first_try", "hint", "kernels",
-    "ledger", "measure", "outcome", "predict", "predicted", "predictions", "progress", "reset",
-    "reveal", "roofs", "setup", "show_table", "soak", "summary", "sweep", "topics",
+    "LabError", "Machine", "as_graph", "case", "ceiling", "check", "compare", "first_try", "hint",
+    "kernels", "ledger", "measure", "outcome", "predict", "predicted", "predictions", "progress",
+    "reset", "reveal", "roofs", "setup", "show_table", "soak", "summary", "sweep", "topics",
 ]  # fmt: skip
 
 ANSWER_MIME = "application/vnd.brrr.answer+json"

@@ -71,8 +71,8 @@ def sweep(
 
     Returns the median seconds of each series in the order of `points`; NaN, with a sentence,
     where a point could not be measured (memory, for example). An empty dict as long as a
-    prediction is missing. Compiled versions are forgotten between points: past eight of one
-    function they would silently stay eager.
+    prediction is missing. Compiled versions are forgotten between points, since a function that
+    was compiled for too many shapes stays eager from then on.
     """
     session = current(exercise)
     if not _predicted(session, exercise):
@@ -145,6 +145,23 @@ def _soaked(found: Soak) -> str:
         f"({found.device if found.origin == 'simulated' else f'{found.origin} on {found.device}'})"
         f"{notes}"
     )
+
+
+def as_graph(fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Record the launches of `fn` as a CUDA graph; what comes back replays them as one.
+
+    A CPU has no graphs: there `fn` itself comes back.
+    """
+    if current().machine.cpu:
+        return fn
+    import torch
+
+    fn()  # warm: what a first call allocates or compiles must not be recorded
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        fn()
+    return graph.replay
 
 
 def kernels(fn: Any, *arguments: Any) -> Any:

@@ -33,11 +33,12 @@ def lock(
         return locked, True
     value = plain(value)
     if options is not None:
-        if not isinstance(value, str) or value.strip().lower() not in options:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        value = word if word in options else word.removesuffix("bound").rstrip(" -_") or value
+        if value not in options:
             raise PredictionError(
                 f"{value!r} is not one of the options; choose from: {', '.join(options)}."
             )
-        value = value.strip().lower()
     elif isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
         raise PredictionError(
             f"A prediction is one positive number{f' in {unit}' if unit else ''}, not {value!r}."

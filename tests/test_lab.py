@@ -634,3 +634,21 @@ def test_the_ceiling_travels_in_the_output_of_the_cell(gpu, monkeypatch):
         assert "GB/s" in said and "TFLOP/s fp16" in said and "simulated" in said
     lab.ceiling()
     assert len(told) == 2, "not again where nobody asked for the roofs"
+
+
+def test_a_graph_replays_the_launches_as_one_and_a_cpu_gets_its_function_back(gpu):
+    x = torch.zeros(1000, device="cuda", dtype=torch.float16)
+
+    def many():
+        for _ in range(20):
+            x.add_(1)
+
+    replay = lab.as_graph(many)
+    before = x[0].item()
+    replay()
+    assert x[0].item() == before + 20
+    runs = {"eager": many, "graph": replay}
+    found = lab.measure("04-14", runs)
+    assert found["graph"].wall < 0.5 * found["eager"].wall
+    lab.setup(STEM, device="cpu")
+    assert lab.as_graph(many) is many

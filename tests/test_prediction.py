@@ -32,3 +32,12 @@ def test_what_cannot_be_a_number(value):
 def test_what_is_no_option():
     with pytest.raises(PredictionError, match="choose from: a, b"):
         lock(evidence.fresh("04_x", "0.1"), "04-10", "c", options=["a", "b"])
+
+
+def test_a_bucket_may_be_called_bound():
+    options = ["memory", "compute", "overhead"]
+    for said in ("memory", "memory-bound", "Memory bound", "memory_bound"):
+        record, _ = lock(evidence.fresh("02_topic", "test"), "02-6", said, options=options)
+        assert record.value == "memory"
+    with pytest.raises(PredictionError, match="bound"):
+        lock(evidence.fresh("02_topic", "test"), "02-6", "bound", options=options)

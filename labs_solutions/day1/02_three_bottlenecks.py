@@ -425,20 +425,8 @@ for name, effect in effects.items():
                 options=["about half", "about the same", "about double"])
 
 # %%
-def as_graph(function):
-    """Record the launches of `function` once; each call replays them as one."""
-    if gpu.cpu:
-        return ...
-    function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
 sample, thin, results = torch.randn(rows, 64, device=gpu.device, dtype=gpu.dtype), weights(64, 64), []
-replay = as_graph(lambda: results.append(through(sample, thin)))
+replay = lab.as_graph(lambda: results.append(through(sample, thin)))
 if not gpu.cpu:
     replay()
     same = torch.allclose(results[-1], through(sample, thin), atol=1e-2)
@@ -448,7 +436,7 @@ changes = lab.measure("02-6", {
     "as it is": lambda: through(few, whole),
     "half the bytes": lambda: through(many, halved),
     "twice the arithmetic": lambda: through(many, whole),
-    "one launch": as_graph(lambda: through(few, whole)),
+    "one launch": ... if gpu.cpu else lab.as_graph(lambda: through(few, whole)),
 })
 for name in effects:
     lab.compare("02-6", name, "as it is", prediction=name, clock="wall")

@@ -516,25 +516,13 @@ def ten(function, x):
         function(x)
 
 
-def as_graph(function):
-    """Record the launches of `function` once; each call replays them as one."""
-    if gpu.cpu:
-        return ...
-    function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
 narrow = wide.to(gpu.dtype)
 twice = torch.compile(lambda t: t.cos().cos())
 changes = lab.measure("04-10", {
     "as it is": lambda: ten(torch.cos, wide),
     "half the bytes": lambda: ten(torch.cos, narrow),
     "twice the arithmetic": lambda: ten(twice, wide),
-    "one launch": as_graph(lambda: ten(torch.cos, wide)),
+    "one launch": ... if gpu.cpu else lab.as_graph(lambda: ten(torch.cos, wide)),
 })
 for name in effects:
     lab.compare("04-10", name, "as it is", prediction=name)

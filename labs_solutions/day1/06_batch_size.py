@@ -15,8 +15,8 @@
 # %% [markdown]
 # # 06 · Batch size: why is a bigger batch sometimes free?
 #
-# **60 minutes**, ten of them for a written answer, and an optional second sitting of 15. Half-way,
-# after section 4, is a good place for a break. You will be able to
+# **Two sittings of 30 minutes**, with the break after section 4, and an optional third of 15. Ten of
+# the minutes go into a written answer. You will be able to
 #
 # - say what a batch shares and what it cannot share,
 # - compute the batch at which a layer stops being free, and find it in a measurement,
@@ -252,18 +252,6 @@ def through(weights, rows):
     return run
 
 
-def as_graph(function):
-    """The same launches as one order, as in notebook 05. A CPU has no graphs."""
-    if gpu.cpu:
-        return function
-    function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
 layer = matrices(width, 12)
 batches = [2**k for k in range(8 if gpu.cpu else 11)]
 print(f"{12 * width**2 * gpu.itemsize / 1e6:,.0f} MB of weights, batches {batches}")
@@ -283,7 +271,7 @@ lab.predict("06-5", times_32, unit="times", label="batch 32")
 lab.predict("06-5", knee_rows, unit="rows", label="knee")
 
 # %%
-swept = lab.sweep("06-5", {"weights": lambda rows: as_graph(through(layer, rows))}, batches)
+swept = lab.sweep("06-5", {"weights": lambda rows: lab.as_graph(through(layer, rows))}, batches)
 
 # %%
 if swept:
@@ -410,7 +398,7 @@ for name, effect in effects.items():
 tests = {}
 for name, (side, count) in programs.items():
     tests[name] = functions[name]
-    tests[f"{name}, one launch"] = ... if gpu.cpu else as_graph(functions[name])
+    tests[f"{name}, one launch"] = ... if gpu.cpu else lab.as_graph(functions[name])
     tests[f"{name}, half the width"] = through(matrices(side // 2, count), 4)
 tried = lab.measure("06-7", tests, **quick)
 for name in effects:
@@ -471,7 +459,7 @@ def attention(sequences):
     keys = torch.randn(sequences * heads, context, 128, **made)
     values = torch.randn(sequences * heads, 128, context, **made)
     query = torch.randn(sequences * heads, 128, 1, **made)
-    return as_graph(lambda: values @ torch.softmax(keys @ query * 128**-0.5, 1))
+    return lab.as_graph(lambda: values @ torch.softmax(keys @ query * 128**-0.5, 1))
 
 
 few = batches[:7]
@@ -713,8 +701,8 @@ for batch in (2, 4, 8):
 # One matrix in place of twelve, and nothing clears the cache. Same launches, same arithmetic.
 
 # %%
-careless = lab.measure("06-5", {"twelve in turn": as_graph(through(layer, 1)),
-                                "one, again and again": as_graph(through(layer[:1] * 12, 1))},
+careless = lab.measure("06-5", {"twelve in turn": lab.as_graph(through(layer, 1)),
+                                "one, again and again": lab.as_graph(through(layer[:1] * 12, 1))},
                        cache="hot", purpose="demonstration")
 for name, m in careless.items():
     print(f"{name:20} implied {12 * width**2 * gpu.itemsize / m.median / 1e9:6,.0f} GB/s "

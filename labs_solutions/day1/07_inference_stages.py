@@ -337,19 +337,9 @@ lab.predict("07-5", graph_factor, unit="times", label="graph")
 lab.predict("07-5", prompt_factor, unit="times", label="prompt")
 
 # %%
-def as_graph(function):
-    """Record the launches of `function` once; each call replays them as one."""
-    function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
 steps = {"decode": decode, "prompt": read_prompt}
 if not gpu.cpu:
-    steps["decode, graph"] = as_graph(decode)
+    steps["decode, graph"] = lab.as_graph(decode)
 runs = lab.measure("07-5", steps, min_samples=5, budget=0.4)
 if gpu.cpu:
     print("A CPU has no queue and no CUDA graph: the factor `graph` cannot be measured here.")
