@@ -44,12 +44,25 @@ def test_there_is_one_explorer_for_each_notebook():
     assert len(EXPLORERS) == 9
 
 
+def settings(given, together):
+    """Values of the controls: each at its ends, the others at theirs or at their defaults."""
+    if together:
+        yield from itertools.product(*(ends(control) for control in given.values()))
+        return
+    defaults = {name: control.default for name, control in given.items()}
+    for name, control in given.items():
+        few = ends(control)
+        for value in (few[0], few[-1], few[len(few) // 2]):
+            yield tuple((defaults | {name: value}).values())
+
+
+@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_every_end_of_every_control_is_drawn_with_words(name, made):
+def test_every_end_of_every_control_is_drawn_with_words(name, together, made):
     getattr(explore, name)()
     draw, given = made[-1]
     assert 1 <= len(given) <= explore.MOST_CONTROLS
-    for values in itertools.product(*(ends(control) for control in given.values())):
+    for values in settings(given, together):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             axes = draw(**dict(zip(given, values, strict=True)))

@@ -175,6 +175,7 @@ def test_every_wrong_stopwatch_is_named(key, card):
     assert outcome.fraction < 1 and outcome.next_step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(len(MORE_WRONG)))
 def test_many_calls_hide_no_mistake(row, card):
     key, stopwatch_of_a_learner = MORE_WRONG[row]
