@@ -36,12 +36,14 @@ def test_inputs_come_out_again():
         assert abs(row.error) < 0.02, row
 
 
+@pytest.mark.slow
 def test_held_out_errors_are_bounded(held_out):
     assert len(held_out) >= 30
     missed = {row.key for row in held_out if row.missed}
     assert missed == set(KNOWN), (missed - set(KNOWN), set(KNOWN) - missed)
 
 
+@pytest.mark.slow
 def test_each_miss_is_explained_and_not_wild(held_out):
     for row in held_out:
         if row.missed:
@@ -50,6 +52,7 @@ def test_each_miss_is_explained_and_not_wild(held_out):
             assert -0.7 < row.error < 0.25, row
 
 
+@pytest.mark.slow
 def test_regimes_are_right_where_seconds_are_not(held_out):
     """Ratios that the course teaches hold on both sides."""
     found = {row.key: row for row in held_out}

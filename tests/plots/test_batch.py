@@ -45,7 +45,12 @@ def assert_readable(fig):
         assert inside and box.y1 <= fig.bbox.height, f"{text.get_text()!r} is cut off"
 
 
-@pytest.mark.parametrize(("context", "weights", "key"), SETTINGS)
+SLOWLY = [
+    s if i % 4 == 0 else pytest.param(*s, marks=pytest.mark.slow) for i, s in enumerate(SETTINGS)
+]
+
+
+@pytest.mark.parametrize(("context", "weights", "key"), SLOWLY)
 def test_every_setting_is_readable(context, weights, key):
     top, bottom = plots.draw_batch(context, weights, key)
     assert_readable(top.figure)

@@ -22,7 +22,11 @@ def words(ax):
 # ---------------------------------------------------------------- levels
 
 
-@pytest.mark.parametrize("key", CARDS)
+FEW = ("t4", "a100_80_sxm", "h100_sxm", "rtx_4090")
+SLOWLY = [k if k in FEW else pytest.param(k, marks=pytest.mark.slow) for k in CARDS]
+
+
+@pytest.mark.parametrize("key", SLOWLY)
 def test_every_known_card_has_seven_levels_that_get_slower(key):
     steps = levels.levels(devices.get(key))
     rates = [step.rate for step in steps]
