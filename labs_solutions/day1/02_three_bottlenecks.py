@@ -15,7 +15,7 @@
 # %% [markdown]
 # # 02 · Three bottlenecks: compute, bandwidth, overhead
 #
-# **45 minutes**, and an optional second sitting of 25. You will be able to
+# **40 minutes**, and an optional second sitting of 30. You will be able to
 #
 # - say for each of the three bottlenecks what it is, how to test for it, how it shows and what cures it,
 # - read a timeline and tell the three apart,
@@ -293,7 +293,7 @@ print(f"matmul: {side} x {side};  relu: {large.numel():,} elements of {gpu.items
 # you run the cell. Being wrong costs nothing.
 #
 # (On the simulated card an operation costs the CPU {{fact:host.operation}}, a published average over a whole
-# model. The {{fact:host.tiny_operation}} of section 3 are for a bare loop. Section 7 tells them apart.)
+# model. The {{fact:host.tiny_operation}} of section 3 are for a bare loop. Section 8 tells them apart.)
 
 # %% nbgrader={"grade": false, "grade_id": "02-5-prediction", "locked": false, "schema_version": 3, "solution": true, "task": false}
 expected_ms = {"matmul": ..., "relu": ..., "tiny": ...}
@@ -346,22 +346,6 @@ verdicts = {"matmul": "compute", "relu": "memory", "tiny": "overhead"}
 lab.check("02-5", verdicts)
 
 # %% [markdown]
-# One more look at the matmul. Which roof did you judge it by? Your verdict may hang on that.
-
-# %%
-for known in lab.roofs():
-    if runs:
-        computing = 2 * side**3 / known.rates["fp32" if gpu.cpu else "fp16"]
-        print(f"by the {known.label:20} arithmetic explains {computing / runs['matmul'].wall:4.0%} "
-              "of the matmul's time")
-
-# %% [markdown]
-# The datasheet assumes a cool card at full clock. Published for a T4: {{fact:device.t4.peak.fp16}}
-# on paper, {{fact:device.t4.sustained.fp16}} in a short run, and about
-# {{fact:device.t4.sustained_power_capped.fp16}} once its power limit binds. Judged by the datasheet,
-# arithmetic explains only 37 % of a matmul at that last rate: plainly compute-bound, and yet "another
-# test". So judge by the ceiling you measured, and keep the datasheet to see what you are missing.
-#
 # ## 6 · Put your verdict to the test
 #
 # A label proves nothing. What follows from it does. This is the habit of the whole course: **name a
@@ -464,7 +448,32 @@ else:
 lab.check("02-6", tested)
 
 # %% [markdown]
-# Would another card change the verdict? Here is the same stack with *your* CPU and the memory of other cards.
+# This is the end of the core. Fill the recap at the bottom (02-9) now if your 40 minutes are
+# over, and come back for the rest.
+#
+# ---
+#
+# # Second sitting (optional)
+#
+# ## 7 · Two more looks at your verdicts
+#
+# Which roof did you judge the matmul of section 5 by? Your verdict may hang on that.
+
+# %%
+for known in lab.roofs():
+    if runs:
+        computing = 2 * side**3 / known.rates["fp32" if gpu.cpu else "fp16"]
+        print(f"by the {known.label:20} arithmetic explains {computing / runs['matmul'].wall:4.0%} "
+              "of the matmul's time")
+
+# %% [markdown]
+# The datasheet assumes a cool card at full clock. Published for a T4: {{fact:device.t4.peak.fp16}}
+# on paper, {{fact:device.t4.sustained.fp16}} in a short run, and about
+# {{fact:device.t4.sustained_power_capped.fp16}} once its power limit binds. Judged by the datasheet,
+# arithmetic explains only 37 % of a matmul at that last rate: plainly compute-bound, and yet "another
+# test". So judge by the ceiling you measured, and keep the datasheet to see what you are missing.
+#
+# And would another card change the verdict on the stack of section 6? Here it is with *your* CPU and the memory of other cards.
 
 # %%
 print(f"{layers} operations cost your CPU {layers * roof.host_per_op * 1e3:.3f} ms")
@@ -476,14 +485,7 @@ for key in ["t4", "l4", "a100_80_sxm", "h100_sxm"]:
 # A faster memory does not make the CPU ask faster. The same code can be memory-bound on one machine and
 # overhead-bound on the next: a bottleneck belongs to a program *on a machine*.
 #
-# This is the end of the core. Fill the recap at the bottom (02-9) now if your 45 minutes are
-# over, and come back for the rest.
-#
-# ---
-#
-# # Second sitting (optional)
-#
-# ## 7 · A public case: 39 ms for one step
+# ## 8 · A public case: 39 ms for one step
 #
 # <!-- derived: 39 ms -->
 #
@@ -542,7 +544,7 @@ lab.check("02-7", rest)
 #
 # <!-- derived: 41 ms; 39 ms -->
 #
-# ## 8 · Play with the three bars
+# ## 9 · Play with the three bars
 #
 # FLOPs, bytes and kernels of a program, and the roof of your machine. Start from ten kernels. Find
 # a setting for each bottleneck, then one where two bars are so close that no honest answer names one.
@@ -551,7 +553,7 @@ lab.check("02-7", rest)
 explore.buckets(gpu, roof)
 
 # %% [markdown]
-# ## 9 · Three ways to tell, and what each is blind to
+# ## 10 · Three ways to tell, and what each is blind to
 #
 # | way | costs | separates | cannot | use it |
 # |---|---|---|---|---|
@@ -569,7 +571,7 @@ explore.buckets(gpu, roof)
 # picture breaks in one place: a browser opens several connections, a GPU takes the kernels of one
 # *stream* strictly one after the other.
 #
-# ## 10 · None of the three
+# ## 11 · None of the three
 #
 # "Needs another test" is not a failure. Here is a timeline that no bottleneck explains. The CPU is not busy:
 # it waits. What for?
@@ -587,7 +589,7 @@ plots.show(plots.draw_lanes(["copies"])[0].figure)
 #   than FLOPs and bytes say, without a single gap;
 # - **Python itself**: reading files, preparing data, a loop over numbers. Nothing is even queued.
 #
-# ## 11 · Wrong labels
+# ## 12 · Wrong labels
 #
 # Six claims from real life. Each names a bottleneck. Which labels hold?
 #
