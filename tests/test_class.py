@@ -23,7 +23,7 @@ from tests import cells
 
 ROOT = Path(__file__).parent.parent
 COSINES = "04_cos_chain_fusion"
-UNTIMED = ("· calculated", "calculated for", "· counted", "· published")
+UNTIMED = ("· calculated", "calculated for", "calculated:", "· counted", "· published")
 pytestmark = pytest.mark.slow
 MISTAKES = {
     "ada": {},
