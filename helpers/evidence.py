@@ -15,7 +15,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -295,9 +295,16 @@ def write(evidence: Evidence, path: str | os.PathLike) -> None:
         raise EvidenceError(f"{target.name} cannot be written ({error.strerror})") from None
 
 
-def line(record: Record) -> str:
-    """The record as the one line of text that survives a front end that drops unknown types."""
-    return LINE + canonical(record.to_dict())
+def bundle(records: Sequence[Record]) -> dict[str, Any]:
+    """One record, or several together, as the JSON data of one output."""
+    if len(records) == 1:
+        return records[0].to_dict()
+    return {"records": [record.to_dict() for record in records]}
+
+
+def line(*records: Record) -> str:
+    """Records as the one line of text that survives a front end that drops unknown types."""
+    return LINE + canonical(bundle(records))
 
 
 def from_notebook(nb: Mapping[str, Any]) -> list[Record]:
@@ -329,6 +336,8 @@ def _records_of(output: Mapping[str, Any]) -> Iterable[Any]:
         joined = "".join(text) if isinstance(text, list) else str(text)
         for match in re.finditer(rf"^{LINE}(\{{.*\}})$", joined, re.MULTILINE):
             try:
-                yield json.loads(match[1], parse_constant=_no_constant)
+                found = json.loads(match[1], parse_constant=_no_constant)
             except (ValueError, RecursionError):
                 continue
+            several = found.get("records")
+            yield from several if isinstance(several, list) else [found]

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from helpers import checks, counting, roofline, timing
+from helpers import evidence as ev
 from helpers.session import Session, current
 from helpers.telling import name_of, tell
 from helpers.timing.soak import Soak
@@ -79,32 +80,34 @@ def sweep(
         return {}
     curves: dict[str, list[float]] = {}
     for name, make in series.items():
-        curves[name] = [_point(session, exercise, name, make, p, options) for p in points]
+        found = [_point(session, exercise, name, make, p, options) for p in points]
+        curves[name] = [seconds for seconds, _ in found]
         times = ", ".join("none" if math.isnan(v) else timing.seconds(v) for v in curves[name])
-        print(f"{exercise} {name}: {times}  ({session.origin})")
+        records = [record for _, record in found if record]
+        tell(records, f"{exercise} {name}: {times}  ({session.origin})")
     return curves
 
 
 def _point(
     session: Session, exercise: str, name: str, make: Callable, point: Any, options: Mapping
-) -> float:
+) -> tuple[float, ev.Record | None]:
+    """The median seconds of one point, and what was recorded of it."""
     import torch
 
     label = f"{name} @ {point}"
     try:
         if session.replaying:
             m = _replayed(session, exercise, label)
-            return m.median if m else float("nan")
+            return (m.median if m else math.nan), None
         torch._dynamo.reset()
-        settings = {"budget": 0.15, "warmup": 0.02, **options}
+        settings = {"budget": 0.15, "warmup": 0.02, "max_samples": 40, **options}
         with _hurried():
             m = timing.measure(make(point), device=session.machine.device, **settings)
     except timing.MeasureError as error:
         print(f"{label}: {error}")
-        return float("nan")
+        return math.nan, None
     details = {"label": label, "unit": "s", "purpose": "demonstration", "origin": m.origin}
-    session.record(exercise, "measurement", m.to_dict(), **details)
-    return m.median
+    return m.median, session.record(exercise, "measurement", m.to_dict(), **details)
 
 
 def soak(exercise: str, fn: Any, *, label: str = "", **options: Any) -> Any:

@@ -652,3 +652,26 @@ def test_a_graph_replays_the_launches_as_one_and_a_cpu_gets_its_function_back(gp
     assert found["graph"].wall < 0.5 * found["eager"].wall
     lab.setup(STEM, device="cpu")
     assert lab.as_graph(many) is many
+
+
+def test_a_sweep_travels_in_the_output_of_its_cell(gpu, monkeypatch):
+    from helpers import telling
+
+    shown = []
+    monkeypatch.setattr(telling, "publish", shown.append)
+    lab.predict("04-9", 20, unit="repeats", label="cosine")
+    lab.sweep("04-9", {"cosine": lambda n: torch.ones(n, device="cuda").cos}, [2**10, 2**20])
+    whole, *_ = [bundle for bundle in shown if "records" in bundle[evidence.MIME]]
+    for kept in (whole, {"text/plain": whole["text/plain"]}):  # some front ends keep only text
+        output = {"output_type": "display_data", "data": kept}
+        found = evidence.from_notebook({"cells": [{"outputs": [output]}]})
+        assert [r.label for r in found] == ["cosine @ 1024", "cosine @ 1048576"]
+        assert all(r.intact and r.value["samples"] for r in found)
+
+
+def test_a_damaged_bundle_of_records_costs_only_itself():
+    good = evidence.Record("04-4", "prediction", 1.0).sealed()
+    several = {"records": [good.to_dict(), 7, {"exercise": 1}]}
+    text = evidence.LINE + json.dumps(several)
+    cell = {"outputs": [{"data": {"text/plain": text}}]}
+    assert evidence.from_notebook({"cells": [cell]}) == [good]
