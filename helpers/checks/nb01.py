@@ -27,6 +27,7 @@ from helpers.checks.records import (
     peak_rate,
     possible,
     seconds,
+    wall,
 )
 from helpers.evidence import Record
 
@@ -435,7 +436,7 @@ def which_upgrade(answer: Any, context: Context) -> Outcome:
     for job in JOBS:
         wide = measured(context, "01-8", f"{job}, wide")
         narrow = measured(context, "01-8", f"{job}, narrow")
-        factors[job] = _wall(narrow) / _wall(wide) if job == "tiny add" else (
+        factors[job] = wall(narrow) / wall(wide) if job == "tiny add" else (
             seconds(narrow) / seconds(wide))  # fmt: skip
     seen = ", ".join(f"{job}: x{factor:.2f}" for job, factor in factors.items())
     if {job: effect(factor) for job, factor in factors.items()} != SHOWN:
@@ -444,13 +445,6 @@ def which_upgrade(answer: Any, context: Context) -> Outcome:
     guesses = {job: context.prediction("01-8", job) for job in JOBS}
     held = sum(bool(g) and g.value == effect(factors[job]) for job, g in guesses.items())
     return right("01-8", seen=seen, held=held, all=len(JOBS), origin=origin(wide))
-
-
-def _wall(record: Record) -> float:
-    wall = record.value.get("wall")
-    if isinstance(wall, bool) or not isinstance(wall, (int, float)) or not 0 < wall < math.inf:
-        return seconds(record)
-    return float(wall)
 
 
 RECAP = {"memory": "bandwidth", "compute": "FLOP rate", "overhead": "launch cost"}

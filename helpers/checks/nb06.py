@@ -18,7 +18,7 @@ from helpers.checks.reading import (
     number,
     table,
 )
-from helpers.checks.records import origin, peak_bandwidth, possible, seconds
+from helpers.checks.records import origin, peak_bandwidth, possible, seconds, wall
 from helpers.evidence import Record
 from helpers.inference import Model, model
 
@@ -305,12 +305,6 @@ def suspicion(answer: Any, context: Context) -> Outcome:
 EFFECTS = ("far less", "about the same", "far more")
 PROGRAMS = ("wide", "narrow")
 CHANGES = ("one launch", "half the width")
-
-
-def wall(record: Record) -> float:
-    """Seconds per call of a loop, the host included; the samples' median where none was taken."""
-    value = record.value.get("wall")
-    return value if isinstance(value, float) and value > 0 else seconds(record)
 
 
 def effect(factor: float) -> str:

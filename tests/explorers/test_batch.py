@@ -7,26 +7,6 @@ import pytest
 from helpers import devices, explore, plots
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    return figures
-
-
-@pytest.fixture
-def interact(monkeypatch):
-    """Stand in for ipywidgets.interact, which needs a front end; notes what it was given."""
-    import ipywidgets
-
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-    monkeypatch.delenv("BRRR_STATIC", raising=False)
-    monkeypatch.setattr(explore.controls, "in_notebook", lambda: True)
-    calls = []
-    monkeypatch.setattr(ipywidgets, "interact", lambda f, **w: calls.append((f, w)))
-    return calls
-
-
 def test_it_has_three_controls_and_redraws(interact, shown):
     explore.batch("A100-80", context=256)
     ((update, widgets),) = interact

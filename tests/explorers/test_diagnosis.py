@@ -1,16 +1,7 @@
 """The explorer of notebook 09: cases by number, the verdict on demand."""
 
-import pytest
-
 from helpers import explore, plots
 from helpers.explore.diagnosis import CASES, HIDDEN, SHOWN
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    return figures
 
 
 def test_its_static_twin_hides_the_verdict(shown, capsys):

@@ -7,19 +7,6 @@ import pytest
 from helpers import devices, explore, plots
 
 
-@pytest.fixture(autouse=True)
-def no_switches(monkeypatch):
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-    monkeypatch.delenv("BRRR_STATIC", raising=False)
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    return figures
-
-
 def test_elsewhere_it_is_a_picture_of_the_defaults(shown, capsys):
     explore.ladder("t4")
     (fig,) = shown

@@ -2,22 +2,7 @@
 
 from types import SimpleNamespace
 
-import pytest
-
 from helpers import explore, plots
-
-
-@pytest.fixture(autouse=True)
-def no_switches(monkeypatch):
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-    monkeypatch.delenv("BRRR_STATIC", raising=False)
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    return figures
 
 
 def test_without_a_front_end_the_defaults_are_drawn(shown, capsys):

@@ -7,25 +7,6 @@ import pytest
 from helpers import devices, explore, plots, roofline
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-    monkeypatch.delenv("BRRR_STATIC", raising=False)
-    return figures
-
-
-@pytest.fixture
-def interact(monkeypatch):
-    import ipywidgets
-
-    calls = []
-    monkeypatch.setattr(explore.controls, "in_notebook", lambda: True)
-    monkeypatch.setattr(ipywidgets, "interact", lambda f, **w: calls.append((f, w)))
-    return calls
-
-
 def test_it_starts_at_the_device_of_the_learner(interact, shown):
     explore.roofline(SimpleNamespace(facts=devices.get("l4")))
     ((update, widgets),) = interact

@@ -7,25 +7,6 @@ import pytest
 from helpers import devices, explore, plots
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda fig, alt=None: figures.append(fig))
-    return figures
-
-
-@pytest.fixture
-def interact(monkeypatch):
-    import ipywidgets
-
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-    monkeypatch.delenv("BRRR_STATIC", raising=False)
-    monkeypatch.setattr(explore.controls, "in_notebook", lambda: True)
-    calls = []
-    monkeypatch.setattr(ipywidgets, "interact", lambda f, **w: calls.append((f, w)))
-    return calls
-
-
 def test_three_controls_move_the_point(interact, shown):
     explore.stages(SimpleNamespace(facts=devices.get("a100_80_sxm")))
     ((update, widgets),) = interact
